@@ -1,0 +1,157 @@
+"""Boards as bits in 32-bit words, so that a whole batch of boards is moved by a few vector instructions."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.core import register_state
+
+_WORD_BITS = 32
+
+
+@register_state
+class Bits:
+    """A set of squares. The words stay separate arrays: under vmap each is a [B] vector, which XLA vectorises best."""
+
+    words: tuple[jax.Array, ...]  # each uint32[]
+
+    def _zip(self, other: "Bits", operation: Callable[[jax.Array, jax.Array], jax.Array]) -> "Bits":
+        return Bits(tuple(operation(a, b) for a, b in zip(self.words, other.words, strict=True)))
+
+    def __and__(self, other: "Bits") -> "Bits":
+        return self._zip(other, jnp.bitwise_and)
+
+    def __or__(self, other: "Bits") -> "Bits":
+        return self._zip(other, jnp.bitwise_or)
+
+    def __xor__(self, other: "Bits") -> "Bits":
+        return self._zip(other, jnp.bitwise_xor)
+
+    def __invert__(self) -> "Bits":
+        return Bits(tuple(~word for word in self.words))
+
+    def any(self) -> jax.Array:
+        """Returns bool[]: some square is set."""
+        union = self.words[0]
+        for word in self.words[1:]:
+            union = union | word
+        return union != 0
+
+    def count(self) -> jax.Array:
+        """Returns int32[], the number of squares set."""
+        total = jax.lax.population_count(self.words[0])
+        for word in self.words[1:]:
+            total = total + jax.lax.population_count(word)
+        return total.astype(jnp.int32)
+
+
+def select(condition: jax.Array, a: Bits, b: Bits) -> Bits:
+    """Returns `a` where `condition` bool[] holds, else `b`."""
+    return Bits(tuple(jnp.where(condition, x, y) for x, y in zip(a.words, b.words, strict=True)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """A board of `rows` x `columns` squares; square index = row * columns + column, row 0 on top.
+
+    Each word holds as many whole rows as fit into 32 bits, so a step to a neighbouring column never crosses words.
+    """
+
+    rows: int
+    columns: int
+
+    def __post_init__(self):
+        if not (1 <= self.columns <= _WORD_BITS and self.rows >= 1):
+            raise ValueError(f"grid: got {self.rows} x {self.columns}, expected 1 to {_WORD_BITS} columns")
+
+    @property
+    def squares(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def rows_per_word(self) -> int:
+        return min(_WORD_BITS // self.columns, self.rows)
+
+    @property
+    def num_words(self) -> int:
+        return -(-self.rows // self.rows_per_word)
+
+    @property
+    def _squares_per_word(self) -> int:
+        return self.rows_per_word * self.columns
+
+    def constant(self, squares: np.ndarray) -> Bits:
+        """Returns the set given as bool[rows * columns]."""
+        words = np.zeros(self.num_words, np.uint32)
+        for square in np.flatnonzero(squares):
+            word, bit = divmod(int(square), self._squares_per_word)
+            words[word] |= np.uint32(1 << bit)
+        return Bits(tuple(jnp.uint32(word) for word in words))
+
+    def empty(self) -> Bits:
+        return self.constant(np.zeros(self.squares, bool))
+
+    def full(self) -> Bits:
+        return self.constant(np.ones(self.squares, bool))
+
+    def row(self, row: int) -> Bits:
+        return self.constant(np.arange(self.squares) // self.columns == row)
+
+    def column(self, column: int) -> Bits:
+        return self.constant(np.arange(self.squares) % self.columns == column)
+
+    def square(self, index: jax.Array) -> Bits:
+        """Returns the set of one square int32[]; the empty set where the index is negative."""
+        word, bit = index // self._squares_per_word, index % self._squares_per_word
+        single = jnp.uint32(1) << bit.astype(jnp.uint32)
+        return Bits(tuple(jnp.where(word == w, single, jnp.uint32(0)) for w in range(self.num_words)))
+
+    def east(self, bits: Bits) -> Bits:
+        """Moves every square one column to the right; those of the last column leave the board."""
+        inside = self.full() & ~self.column(0)
+        return Bits(tuple((word << 1) & mask for word, mask in zip(bits.words, inside.words, strict=True)))
+
+    def west(self, bits: Bits) -> Bits:
+        """Moves every square one column to the left."""
+        inside = self.full() & ~self.column(self.columns - 1)
+        return Bits(tuple((word >> 1) & mask for word, mask in zip(bits.words, inside.words, strict=True)))
+
+    def south(self, bits: Bits) -> Bits:
+        """Moves every square one row down."""
+        top = jnp.uint32(self._squares_per_word - self.columns)
+        carried = (jnp.uint32(0), *(word >> top for word in bits.words[:-1]))
+        moved = (word << jnp.uint32(self.columns) if self.columns < _WORD_BITS else jnp.uint32(0) for word in bits.words)
+        return Bits(tuple(m | c for m, c in zip(moved, carried, strict=True))) & self.full()
+
+    def north(self, bits: Bits) -> Bits:
+        """Moves every square one row up."""
+        top = jnp.uint32(self._squares_per_word - self.columns)
+        first_row = jnp.uint32((1 << self.columns) - 1)
+        carried = (*((word & first_row) << top for word in bits.words[1:]), jnp.uint32(0))
+        moved = (word >> jnp.uint32(self.columns) if self.columns < _WORD_BITS else jnp.uint32(0) for word in bits.words)
+        return Bits(tuple(m | c for m, c in zip(moved, carried, strict=True)))
+
+    def grow(self, bits: Bits) -> Bits:
+        """Returns the squares set and their orthogonal neighbours."""
+        return bits | self.east(bits) | self.west(bits) | self.south(bits) | self.north(bits)
+
+    def unpack(self, bits: Bits, order: jax.Array | np.ndarray | None = None) -> jax.Array:
+        """Returns bool[squares]; entry i is square order[i] (default i)."""
+        index = np.arange(self.squares, dtype=np.int32) if order is None else order
+        word_of, bit_of = index // self._squares_per_word, index % self._squares_per_word
+        words = bits.words[0]
+        for w in range(1, self.num_words):
+            words = jnp.where(word_of == w, bits.words[w], words)
+        if self.num_words == 1:
+            words = jnp.broadcast_to(words, (self.squares,))
+        return ((words >> jnp.asarray(bit_of, jnp.uint32)) & 1) != 0
+
+    def pack(self, squares: jax.Array) -> Bits:
+        """Returns the set given as bool[squares]."""
+        weights = jnp.asarray(np.uint32(1) << (np.arange(self.squares) % self._squares_per_word).astype(np.uint32))
+        marked = jnp.where(squares, weights, jnp.uint32(0))
+        bounds = [min(w * self._squares_per_word, self.squares) for w in range(self.num_words + 1)]
+        return Bits(tuple(jnp.sum(marked[a:b], dtype=jnp.uint32) for a, b in zip(bounds, bounds[1:], strict=False)))

@@ -1,0 +1,172 @@
+"""The contract every game keeps: pure functions on one compact, unbatched state; callers vmap.
+
+    class MyGame(Game): ...            rules of one's own, see docs/your_own_game.md
+    check_game(MyGame())               (envs/check.py) tries every line of this contract
+"""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+State = Any
+"""A pytree of arrays: one position. Each game registers its own frozen dataclass with `register_state`."""
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def register_state(cls: type[T]) -> type[T]:
+    """Makes `cls` a frozen dataclass that JAX sees as a pytree whose leaves are the fields."""
+    return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+
+
+class Symmetry(NamedTuple):
+    """A transformation that leaves the rules as they are, in the network's (mover's) frame.
+
+    If the network sees `observation(x)` instead of x, then its exact policy is `policy[permutation]` instead of
+    policy, and the value is the same.
+    """
+
+    observation: Callable[[jax.Array], jax.Array]  # float32[H, W, F] -> float32[H, W, F]
+    permutation: np.ndarray  # int16[A]
+
+
+def absorb(terminated: jax.Array, state: T, next_state: T) -> T:
+    """Returns `state` where it was terminated, else `next_state`: the last line of every `step`."""
+    return jax.tree.map(lambda old, new: jnp.where(terminated, old, new), state, next_state)
+
+
+class Game(abc.ABC):
+    """Two-player, zero-sum, perfect-information game.
+
+    Player 0 is the colour that normally starts. A terminated state absorbs: `step` changes nothing, the legal mask is
+    all False, `to_move` stays. Subclasses are frozen dataclasses whose fields are the game's options.
+    """
+
+    id: str
+    """The word that `envs.make` takes, options included: "crosshair,size=5"."""
+    num_actions: int
+    """A."""
+    max_legal_actions: int
+    """K, the largest number of legal actions a position can have (a proven bound, not a guess)."""
+    max_plies: int | None
+    """Upper bound of a game's length (an int in every built instance). Less than the rules' own bound: truncation."""
+    observation_shape: tuple[int, int, int]
+    """(H, W, F)."""
+    has_chance: bool = False
+
+    @abc.abstractmethod
+    def init(self, rng_key: jax.Array) -> State:
+        """Returns a starting position. Most games ignore the key."""
+
+    @abc.abstractmethod
+    def step(self, state: State, action: jax.Array) -> State:
+        """Returns the position after a legal action int32[]; an illegal one gives an undefined (never harmful) state."""
+
+    @abc.abstractmethod
+    def legal_action_mask(self, state: State) -> jax.Array:
+        """Returns bool[A], True where legal; all False once terminated."""
+
+    @abc.abstractmethod
+    def to_move(self, state: State) -> jax.Array:
+        """Returns int32[], the player (0 or 1) who moves, or who would have moved next when terminated."""
+
+    @abc.abstractmethod
+    def terminated(self, state: State) -> jax.Array:
+        """Returns bool[]: the game is over, by the rules or by the user's limit on plies."""
+
+    @abc.abstractmethod
+    def returns(self, state: State) -> jax.Array:
+        """Returns float32[2] in [-1, 1], entry i player i's; zeros until terminated and when truncated."""
+
+    @abc.abstractmethod
+    def observe(self, state: State) -> jax.Array:
+        """Returns float32[H, W, F]: what the player to move sees, in that player's frame."""
+
+    def truncated(self, state: State) -> jax.Array:
+        """Returns bool[]: over by the user's `max_plies` alone, so the result says nothing about who stood better."""
+        del state
+        return jnp.zeros((), jnp.bool_)
+
+    def legal_actions(self, state: State) -> jax.Array:
+        """Returns int16[K], the legal actions in ascending order, padded with -1."""
+        mask = self.legal_action_mask(state)
+        return jnp.nonzero(mask, size=self.max_legal_actions, fill_value=-1)[0].astype(jnp.int16)
+
+    def policy_index(self, state: State) -> jax.Array:
+        """Returns int16[A]: action a's logit is `logits[policy_index[a]]` (identity for most games)."""
+        del state
+        return jnp.arange(self.num_actions, dtype=jnp.int16)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The game's symmetries in the network's frame, the identity first."""
+        return (Symmetry(lambda observation: observation, np.arange(self.num_actions, dtype=np.int16)),)
+
+    def is_chance(self, state: State) -> jax.Array:
+        """Returns bool[]: the next event is chance (dice), not a move."""
+        del state
+        return jnp.zeros((), jnp.bool_)
+
+    def chance_probs(self, state: State) -> jax.Array:
+        """Returns float32[C], the probability of each outcome of a chance state."""
+        raise ValueError(f"chance_probs: {self.id} has no chance states; ask has_chance first")
+
+    def step_chance(self, state: State, outcome: jax.Array) -> State:
+        """Returns the position after a chance outcome int32[]."""
+        raise ValueError(f"step_chance: {self.id} has no chance states; ask has_chance first")
+
+    def action_name(self, action: int) -> str:
+        """Returns the move as people write it (host side)."""
+        return str(action)
+
+    def parse_action(self, text: str) -> int:
+        """Returns the action that `text` names (host side).
+
+        Raises:
+          ValueError: `text` names no action of this game.
+        """
+        names = {self.action_name(action).lower(): action for action in range(self.num_actions)}
+        try:
+            return names[text.strip().lower()]
+        except KeyError:
+            example = self.action_name(0)
+            raise ValueError(f"move: got {text!r}, expected one of this game's moves, such as {example!r}") from None
+
+    def render(self, state: State) -> str:
+        """Returns the board as text (host side, one position)."""
+        return str(state)
+
+
+def check_max_plies(max_plies: int | None, bound: int) -> int:
+    """Returns the limit to use: the rules' own `bound`, or the user's smaller one.
+
+    Raises:
+      ValueError: `max_plies` is not positive.
+    """
+    if max_plies is None:
+        return bound
+    if isinstance(max_plies, bool) or not isinstance(max_plies, int) or max_plies < 1:
+        raise ValueError(f"max_plies: got {max_plies!r}, expected a whole number of at least 1")
+    return min(max_plies, bound)
+
+
+def square_name(index: int, columns: int) -> str:
+    """Returns the name of a square of a board: column letter from the left, row number from the top ("a1")."""
+    row, column = divmod(index, columns)
+    return f"{column_name(column)}{row + 1}"
+
+
+def column_name(column: int) -> str:
+    """Returns a, b, ..., z, aa, ab, ..."""
+    name = ""
+    column += 1
+    while column:
+        column, letter = divmod(column - 1, 26)
+        name = chr(ord("a") + letter) + name
+    return name

@@ -1,0 +1,240 @@
+"""Crosshair: a connection game in which the last stone decides where the next one may go.
+
+Red (player 0) joins the top and bottom rows, Blue (player 1) the left and right columns, by orthogonal chains.
+
+    ..R....   A stone must be placed on an empty square in the row or the column of the opponent's last stone (the
+    .BR.B..   crosshair); where there is none, and on the first move, on any empty square.
+    ..?R...   Pinch: an enemy stone directly between the stone just placed and another own stone, in one of the four
+    .B.....   orthogonal directions, changes colour. Crosscut: while a 2 x 2 square shows a checkerboard, the enemy's two
+              stones of all checkerboards change colour at once. Then the mover wins if their sides are joined.
+
+There are no draws: a full board without checkerboards joins exactly one pair of sides.
+"""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.bitboard import Bits, Grid, select
+from envs.core import Game, Symmetry, absorb, check_max_plies, column_name, register_state, square_name
+
+_MAX_SIZE = 32
+
+
+@register_state
+class CrosshairState:
+    """One position."""
+
+    red: Bits  # stones of player 0
+    blue: Bits  # stones of player 1
+    last: jax.Array  # int16[], square of the last stone, -1 on the empty board
+    ply: jax.Array  # int16[]
+    winner: jax.Array  # int8[], the player who joined their sides, -1 while nobody has
+
+
+class Placement(NamedTuple):
+    """What placing a stone does."""
+
+    mine: Bits  # the mover's stones afterwards
+    flipped: Bits  # the enemy stones that changed colour
+
+
+@dataclasses.dataclass(frozen=True)
+class Crosshair(Game):
+    """Crosshair on a board of any size. Action = square = row * size + column, in the board's frame.
+
+    Planes, in the mover's frame (the board is transposed for Blue, so that "mine" always joins top and bottom):
+    my stones, their stones, legal squares, stones flipped by each legal move / 8, the opponent's last stone, ply / squares.
+    """
+
+    size: int = 7
+    diagonal_pinch: bool = False  # also pinch along the four diagonals
+    max_plies: int | None = None
+
+    def __post_init__(self):
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or not 1 <= self.size <= _MAX_SIZE:
+            raise ValueError(f"crosshair: size: got {self.size!r}, expected a whole number from 1 to {_MAX_SIZE}")
+        object.__setattr__(self, "max_plies", check_max_plies(self.max_plies, self.size**2))
+
+    @property
+    def id(self) -> str:
+        return "crosshair" if self.size == 7 else f"crosshair,size={self.size}"
+
+    @property
+    def num_actions(self) -> int:
+        return self.size**2
+
+    @property
+    def max_legal_actions(self) -> int:
+        return self.size**2
+
+    @property
+    def observation_shape(self) -> tuple[int, int, int]:
+        return (self.size, self.size, 6)
+
+    @functools.cached_property
+    def grid(self) -> Grid:
+        return Grid(self.size, self.size)
+
+    def init(self, rng_key: jax.Array) -> CrosshairState:
+        del rng_key
+        empty = self.grid.empty()
+        return CrosshairState(empty, empty, jnp.int16(-1), jnp.int16(0), jnp.int8(-1))
+
+    def step(self, state: CrosshairState, action: jax.Array) -> CrosshairState:
+        mover = self.to_move(state)
+        mine, theirs = self._mine_and_theirs(state)
+        placed = self._place(mine, theirs, action)
+        remaining = theirs & ~placed.flipped
+        red_moved = mover == 0
+        next_state = CrosshairState(
+            red=select(red_moved, placed.mine, remaining),
+            blue=select(red_moved, remaining, placed.mine),
+            last=action.astype(jnp.int16),
+            ply=state.ply + jnp.int16(1),
+            winner=jnp.where(self._joined(placed.mine, mover), mover, -1).astype(jnp.int8),
+        )
+        return absorb(self.terminated(state), state, next_state)
+
+    def legal_action_mask(self, state: CrosshairState) -> jax.Array:
+        return self.grid.unpack(self._legal(state))
+
+    def to_move(self, state: CrosshairState) -> jax.Array:
+        # Once somebody has won, ply has moved on: the loser is to move.
+        return (state.ply % 2).astype(jnp.int32)
+
+    def terminated(self, state: CrosshairState) -> jax.Array:
+        return (state.winner >= 0) | self.truncated(state)
+
+    def truncated(self, state: CrosshairState) -> jax.Array:
+        return (state.winner < 0) & (state.ply >= self.max_plies)
+
+    def returns(self, state: CrosshairState) -> jax.Array:
+        sign = jnp.array([1.0, -1.0], jnp.float32)
+        return jnp.where(state.winner < 0, 0.0, jnp.where(state.winner == 0, sign, -sign))
+
+    def observe(self, state: CrosshairState) -> jax.Array:
+        mine, theirs = self._mine_and_theirs(state)
+        legal = self._legal(state)
+        order = self.policy_index(state).astype(jnp.int32)  # a transposition is its own inverse
+        flips = jax.vmap(lambda square: self._place(mine, theirs, square).flipped.count())(order)
+        legal_here = self.grid.unpack(legal, order)
+        planes = [
+            self.grid.unpack(mine, order),
+            self.grid.unpack(theirs, order),
+            legal_here,
+            jnp.where(legal_here, flips, 0).astype(jnp.float32) / 8,
+            order == state.last,
+            jnp.full(order.shape, state.ply.astype(jnp.float32) / self.num_actions),
+        ]
+        stacked = jnp.stack([plane.astype(jnp.float32) for plane in planes], axis=-1)
+        return stacked.reshape(self.observation_shape)
+
+    def policy_index(self, state: CrosshairState) -> jax.Array:
+        squares = np.arange(self.num_actions, dtype=np.int16)
+        transposed = squares.reshape(self.size, self.size).T.reshape(-1)
+        return jnp.where(self.to_move(state) == 0, jnp.asarray(squares), jnp.asarray(transposed))
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Identity, left-right, up-down, half turn: those that keep "mine joins top and bottom"."""
+        squares = np.arange(self.num_actions, dtype=np.int16).reshape(self.size, self.size)
+
+        def flipped(*axes: int) -> Symmetry:
+            return Symmetry(lambda observation: jnp.flip(observation, axes), np.flip(squares, axes).reshape(-1))
+
+        return (flipped(), flipped(1), flipped(0), flipped(0, 1))
+
+    def action_name(self, action: int) -> str:
+        return square_name(action, self.size)
+
+    def render(self, state: CrosshairState) -> str:
+        red, blue = np.asarray(self.grid.unpack(state.red)), np.asarray(self.grid.unpack(state.blue))
+        legal = np.asarray(self.legal_action_mask(state))
+        letters = np.where(red, "R", np.where(blue, "B", np.where(legal, "+", ".")))
+        lines = ["    " + " ".join(column_name(c) for c in range(self.size)) + "   R joins top-bottom, B left-right"]
+        for r in range(self.size):
+            cells = []
+            for c in range(self.size):
+                square = r * self.size + c
+                cells.append(f"{'[' if square == int(state.last) else ' '}{letters[square]}")
+            row = "".join(cells)
+            if int(state.last) // self.size == r and int(state.last) >= 0:
+                at = 2 * (int(state.last) % self.size) + 2
+                row = row[:at] + "]" + row[at + 1 :] if at < len(row) else row + "]"
+            lines.append(f"{r + 1:>2} {row}")
+        return "\n".join(lines)
+
+    def _mine_and_theirs(self, state: CrosshairState) -> tuple[Bits, Bits]:
+        red_moves = self.to_move(state) == 0
+        return select(red_moves, state.red, state.blue), select(red_moves, state.blue, state.red)
+
+    def _legal(self, state: CrosshairState) -> Bits:
+        empty = self.grid.full() & ~(state.red | state.blue)
+        last = state.last.astype(jnp.int32)
+        cross = self._lines_through(last) & empty
+        squares = select((last >= 0) & cross.any(), cross, empty)
+        return select(self.terminated(state), self.grid.empty(), squares)
+
+    def _lines_through(self, square: jax.Array) -> Bits:
+        """Returns the row and the column of a square int32[]."""
+        row = self.grid.square(square // self.size * self.size)
+        column = self.grid.square(square % self.size)
+        columns = functools.reduce(lambda bits, _: bits | self.grid.south(bits), range(self.size - 1), column)
+        for step in range(self.size.bit_length()):  # doubling: 1, 2, 4, ... squares to the right
+            moved = row
+            for _ in range(min(1 << step, self.size)):
+                moved = self.grid.east(moved)
+            row = row | moved
+        return row | columns
+
+    def _place(self, mine: Bits, theirs: Bits, square: jax.Array) -> Placement:
+        """Places a stone of the mover, pinches, then flips crosscuts in simultaneous waves until none is left."""
+        grid = self.grid
+        stone = grid.square(square.astype(jnp.int32))
+        steps = [(grid.north,), (grid.south,), (grid.east,), (grid.west,)]
+        if self.diagonal_pinch:
+            steps += [(a, b) for a in (grid.north, grid.south) for b in (grid.east, grid.west)]
+        flipped = grid.empty()
+        for step in steps:
+            between = functools.reduce(lambda bits, move: move(bits), step, stone)
+            anchor = functools.reduce(lambda bits, move: move(bits), step, between)
+            flipped = flipped | select((between & theirs).any() & (anchor & mine).any(), between, grid.empty())
+
+        def crosscut(bits: tuple[Bits, Bits]) -> Bits:
+            own, enemy = bits  # a checkerboard is named by its top-left square
+            own_falling = own & grid.west(grid.north(own)) & grid.west(enemy) & grid.north(enemy)
+            own_rising = enemy & grid.west(grid.north(enemy)) & grid.west(own) & grid.north(own)
+            turned = grid.east(own_falling) | grid.south(own_falling) | own_rising | grid.east(grid.south(own_rising))
+            return turned & enemy
+
+        def body(carry):
+            own, enemy, turning = carry
+            own, enemy = own | turning, enemy & ~turning
+            return own, enemy, crosscut((own, enemy))
+
+        own, enemy = mine | stone | flipped, theirs & ~flipped
+        start = (own, enemy, crosscut((own, enemy)))
+        own, enemy, _ = jax.lax.while_loop(lambda carry: carry[2].any(), body, start)
+        return Placement(own, theirs & ~enemy)
+
+    def _joined(self, mine: Bits, mover: jax.Array) -> jax.Array:
+        """Returns bool[]: the mover's two sides are joined by a chain of `mine`."""
+        grid, last = self.grid, self.size - 1
+        start = mine & select(mover == 0, grid.row(0), grid.column(0))
+        goal = mine & select(mover == 0, grid.row(last), grid.column(last))
+
+        def body(carry):
+            reached, _ = carry
+            grown = grid.grow(grid.grow(reached) & mine) & mine
+            return grown, (grown ^ reached).any() & ~(grown & goal).any()
+
+        reached, _ = jax.lax.while_loop(lambda carry: carry[1], body, (start, start.any() & goal.any()))
+        return (reached & goal).any()
+
+
+GAME = Crosshair()
