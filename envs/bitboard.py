@@ -149,6 +149,11 @@ class Grid:
             words = jnp.broadcast_to(words, (self.squares,))
         return ((words >> jnp.asarray(bit_of, jnp.uint32)) & 1) != 0
 
+    def planes(self, *sets: Bits) -> jax.Array:
+        """Returns float32[rows, columns, len(sets)], 1 where a square is set."""
+        stacked = jnp.stack([self.unpack(bits) for bits in sets], axis=-1).astype(jnp.float32)
+        return stacked.reshape(self.rows, self.columns, len(sets))
+
     def pack(self, squares: jax.Array) -> Bits:
         """Returns the set given as bool[squares]."""
         weights = jnp.asarray(np.uint32(1) << (np.arange(self.squares) % self._squares_per_word).astype(np.uint32))

@@ -1,7 +1,7 @@
 """The contract every game keeps: pure functions on one compact, unbatched state; callers vmap.
 
-    class MyGame(Game): ...            rules of one's own, see docs/your_own_game.md
-    check_game(MyGame())               (envs/check.py) tries every line of this contract
+class MyGame(Game): ...            rules of one's own, see docs/your_own_game.md
+check_game(MyGame())               (envs/check.py) tries every line of this contract
 """
 
 import abc
@@ -154,6 +154,26 @@ def check_max_plies(max_plies: int | None, bound: int) -> int:
     if isinstance(max_plies, bool) or not isinstance(max_plies, int) or max_plies < 1:
         raise ValueError(f"max_plies: got {max_plies!r}, expected a whole number of at least 1")
     return min(max_plies, bound)
+
+
+def game_id(name: str, game: Any, plies: int) -> str:
+    """Returns `name` with the options of a game (a dataclass) that are not the default: "crosshair,size=5".
+
+    Args:
+      plies: the rules' own bound, which is what max_plies holds when the user set no limit.
+    """
+    words = [name]
+    for option in dataclasses.fields(game):
+        value = getattr(game, option.name)
+        if value != (plies if option.name == "max_plies" else option.default):
+            words.append(f"{option.name}={str(value).lower() if isinstance(value, bool) else value}")
+    return ",".join(words)
+
+
+def two_player_returns(decided: jax.Array, winner: jax.Array) -> jax.Array:
+    """Returns float32[2]: 1 for the winner (int32[], 0 or 1) and -1 for the other where `decided` bool[], else zeros."""
+    value = jnp.where(decided, 1 - 2 * winner, 0).astype(jnp.float32)
+    return jnp.stack([value, -value])
 
 
 def square_name(index: int, columns: int) -> str:

@@ -1,0 +1,117 @@
+"""Games: pure JAX rules behind one contract (`envs.core.Game`).
+
+    import envs
+    game = envs.make("crosshair", size=5)       # or in one word: envs.make("crosshair,size=5")
+    game = envs.make("path/to/my_game.py:GAME")  # a game of one's own; also "package.module:GAME"
+    game = envs.make("pgx:gardner_chess")       # any two-player environment of pgx
+
+Importing this package imports no JAX: a wrong name is answered at once.
+"""
+
+import ast
+import dataclasses
+import difflib
+import importlib
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from envs.core import Game
+
+
+class _Entry(NamedTuple):
+    """Where a game's class is, and the options that its name fixes."""
+
+    module: str
+    name: str
+    fixed: dict[str, Any] = {}
+
+
+_GAMES = {
+    "tic_tac_toe": _Entry("envs.tic_tac_toe", "TicTacToe"),
+    "connect_four": _Entry("envs.connect_four", "ConnectFour"),
+    "crosshair": _Entry("envs.crosshair", "Crosshair"),
+}
+
+_REFERENCE = re.compile(r"(?P<where>.+?):(?P<name>[^:,]*)(?P<options>,.*)?", re.DOTALL)
+
+
+def available() -> list[str]:
+    """Returns the names that `make` knows, simplest game first."""
+    return list(_GAMES)
+
+
+def make(name: str, **options: Any) -> "Game":
+    """Returns the game that `name` says.
+
+    Args:
+      name: one of `available()`, `path/to/file.py:ATTRIBUTE`, `module:ATTRIBUTE` or `pgx:ENVIRONMENT`; options may
+        follow after commas, as in "crosshair,size=5" (whole numbers, decimals, true, false, words).
+      **options: the same options as values.
+
+    Raises:
+      ValueError: one line that says what was wrong, what was given and what was expected.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"game: got {name!r}, expected a name such as {'crosshair'!r}")
+    if reference := _REFERENCE.fullmatch(name.strip()):
+        options = _merged(name, reference["options"] or "", options)
+        if reference["where"] == "pgx":
+            from envs.pgx import from_pgx
+
+            _check_options(name, from_pgx, options, given={"name"})
+            return from_pgx(reference["name"], **options)
+        from envs.own import load
+
+        return load(reference["where"], reference["name"], options)
+    word, _, tail = name.strip().partition(",")
+    entry = _GAMES.get(word.strip())
+    if entry is None:
+        raise ValueError(f"game: got {word!r}, expected {_expected(word, available())}, or FILE.py:NAME")
+    options = _merged(word, tail, options)
+    game_class = getattr(importlib.import_module(entry.module), entry.name)
+    _check_options(word, game_class, options, given=set(entry.fixed))
+    return game_class(**entry.fixed, **options)
+
+
+def _merged(name: str, text: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Returns `options` and those of the text "a=1,b=true"."""
+    merged = dict(options)
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not (equals and key and value):
+            raise ValueError(f"game {name}: option: got {part!r}, expected NAME=VALUE, such as size=5")
+        if key in merged:
+            raise ValueError(f"game {name}: option {key}: got it twice, expected it once")
+        merged[key] = _value(value)
+    return merged
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        number = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return number if isinstance(number, int | float) else text
+
+
+def _check_options(name: str, target: Any, options: dict[str, Any], given: set[str]) -> None:
+    """Raises ValueError unless `target` (a game's class or a function) takes every one of the options."""
+    if dataclasses.is_dataclass(target):
+        names = [field.name for field in dataclasses.fields(target) if field.init]
+    else:
+        names = list(inspect.signature(target).parameters)
+    allowed = [option for option in names if option not in given]
+    for option in options:
+        if option not in allowed:
+            expected = _expected(option, allowed) if allowed else "none: this game has no options"
+            raise ValueError(f"game {name}: option: got {option!r}, expected {expected}")
+
+
+def _expected(word: str, names: list[str]) -> str:
+    """Returns the names as one phrase, with the one most like `word` asked for."""
+    near = difflib.get_close_matches(word.lower().replace("-", "_").replace(" ", "_"), names, n=1)
+    return f"one of {', '.join(names)}" + (f" (did you mean {near[0]}?)" if near else "")
