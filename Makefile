@@ -66,8 +66,8 @@ INSTALL = UV_PROJECT_ENVIRONMENT=$(VENV) uv sync --frozen --inexact --extra dev 
 endif
 
 $(STAMP): pyproject.toml uv.lock requirements.lock
-	@if [ -e $(BIN)/python ]; then \
-	  $(call need,$(BIN)/python -c '$(SUPPORTED)',$(VENV) is of a Python that azjax does not run on (3.11 to 3.13): remove it or choose another with VENV=...); \
+	@if [ -e $(BIN)/python ] || [ -L $(BIN)/python ]; then \
+	  $(call need,$(BIN)/python -c '$(SUPPORTED)',the Python of $(VENV) is gone or not one of 3.11 to 3.13: remove that folder or choose another with VENV=...); \
 	else $(CREATE); fi
 	@echo "azjax: installing into $(VENV)"
 	@$(INSTALL)
