@@ -14,6 +14,8 @@ import difflib
 import importlib
 import inspect
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,13 +27,14 @@ class _Entry(NamedTuple):
 
     module: str
     name: str
-    fixed: dict[str, Any] = {}
+    fixed: Mapping[str, Any] = MappingProxyType({})
 
 
 _GAMES = {
     "tic_tac_toe": _Entry("envs.tic_tac_toe", "TicTacToe"),
     "connect_four": _Entry("envs.connect_four", "ConnectFour"),
     "crosshair": _Entry("envs.crosshair", "Crosshair"),
+    "black_hole": _Entry("envs.black_hole", "BlackHole"),
 }
 
 _REFERENCE = re.compile(r"(?P<where>.+?):(?P<name>[^:,]*)(?P<options>,.*)?", re.DOTALL)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.bitboard import Bits, Grid
-from envs.core import Game, Symmetry, absorb, check_max_plies, game_id, register_state, two_player_returns
+from envs.core import RULES_BOUND, Game, Symmetry, absorb, check_max_plies, game_id, register_state, two_player_returns
 
 _ROWS, _COLUMNS = 6, 7
 _GRID = Grid(_ROWS, _COLUMNS)
@@ -37,7 +37,7 @@ class ConnectFourState:
 class ConnectFour(Game):
     """Planes: my discs, their discs."""
 
-    max_plies: int | None = None
+    max_plies: int = RULES_BOUND
 
     num_actions = _COLUMNS
     max_legal_actions = _COLUMNS

@@ -6,7 +6,7 @@ check_game(MyGame())               (envs/check.py) tries every line of this cont
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import jax
@@ -17,6 +17,9 @@ State = Any
 """A pytree of arrays: one position. Each game registers its own frozen dataclass with `register_state`."""
 
 T = TypeVar("T")
+
+RULES_BOUND: Any = None
+"""Default of the option `max_plies`, which `check_max_plies` replaces by the rules' own bound."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -54,8 +57,8 @@ class Game(abc.ABC):
     """A."""
     max_legal_actions: int
     """K, the largest number of legal actions a position can have (a proven bound, not a guess)."""
-    max_plies: int | None
-    """Upper bound of a game's length (an int in every built instance). Less than the rules' own bound: truncation."""
+    max_plies: int
+    """Upper bound of a game's length, an option (`max_plies: int = RULES_BOUND`); below the rules' own: truncation."""
     observation_shape: tuple[int, int, int]
     """(H, W, F)."""
     has_chance: bool = False
@@ -66,7 +69,7 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def step(self, state: State, action: jax.Array) -> State:
-        """Returns the position after a legal action int32[]; an illegal one gives an undefined (never harmful) state."""
+        """Returns the position after a legal action int32[]. An illegal one gives an undefined, never harmful state."""
 
     @abc.abstractmethod
     def legal_action_mask(self, state: State) -> jax.Array:
@@ -171,9 +174,17 @@ def game_id(name: str, game: Any, plies: int) -> str:
 
 
 def two_player_returns(decided: jax.Array, winner: jax.Array) -> jax.Array:
-    """Returns float32[2]: 1 for the winner (int32[], 0 or 1) and -1 for the other where `decided` bool[], else zeros."""
+    """Returns float32[2]: where `decided` bool[], 1 for the winner int32[] and -1 for the other; else zeros."""
     value = jnp.where(decided, 1 - 2 * winner, 0).astype(jnp.float32)
     return jnp.stack([value, -value])
+
+
+def stack_planes(planes: Sequence[jax.Array]) -> jax.Array:
+    """Returns float32[H, W, F] of F planes of float32[H, W]."""
+    # One flat concatenation, then a move of the plane axis: on a CPU about twice as fast as a stack along the last axis
+    # (307 against 574 ns a position of 81 squares and 6 planes, a product with 8 columns included).
+    flat = jnp.concatenate([plane.reshape(-1) for plane in planes])
+    return jnp.moveaxis(flat.reshape(len(planes), *planes[0].shape), 0, -1)
 
 
 def square_name(index: int, columns: int) -> str:

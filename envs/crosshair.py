@@ -5,14 +5,15 @@ Red (player 0) joins the top and bottom rows, Blue (player 1) the left and right
     ..R....   A stone must be placed on an empty square in the row or the column of the opponent's last stone (the
     .BR.B..   crosshair); where there is none, and on the first move, on any empty square.
     ..?R...   Pinch: an enemy stone directly between the stone just placed and another own stone, in one of the four
-    .B.....   orthogonal directions, changes colour. Crosscut: while a 2 x 2 square shows a checkerboard, the enemy's two
-              stones of all checkerboards change colour at once. Then the mover wins if their sides are joined.
+    .B.....   orthogonal directions, changes colour. Crosscut: while a 2 x 2 square shows a checkerboard, the enemy's
+              two stones of all checkerboards change colour at once. Then the mover wins if their sides are joined.
 
 There are no draws: a full board without checkerboards joins exactly one pair of sides.
 """
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -20,7 +21,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.bitboard import Bits, Grid, select
-from envs.core import Game, Symmetry, absorb, check_max_plies, column_name, register_state, square_name
+from envs.core import (
+    RULES_BOUND,
+    Game,
+    Symmetry,
+    absorb,
+    check_max_plies,
+    column_name,
+    game_id,
+    register_state,
+    square_name,
+)
 
 _MAX_SIZE = 32
 
@@ -48,12 +59,13 @@ class Crosshair(Game):
     """Crosshair on a board of any size. Action = square = row * size + column, in the board's frame.
 
     Planes, in the mover's frame (the board is transposed for Blue, so that "mine" always joins top and bottom):
-    my stones, their stones, legal squares, stones flipped by each legal move / 8, the opponent's last stone, ply / squares.
+    my stones, their stones, legal squares, stones flipped by each legal move / 8, the opponent's last stone,
+    ply / squares.
     """
 
     size: int = 7
     diagonal_pinch: bool = False  # also pinch along the four diagonals
-    max_plies: int | None = None
+    max_plies: int = RULES_BOUND
 
     def __post_init__(self):
         if isinstance(self.size, bool) or not isinstance(self.size, int) or not 1 <= self.size <= _MAX_SIZE:
@@ -62,7 +74,7 @@ class Crosshair(Game):
 
     @property
     def id(self) -> str:
-        return "crosshair" if self.size == 7 else f"crosshair,size={self.size}"
+        return game_id("crosshair", self, plies=self.size**2)
 
     @property
     def num_actions(self) -> int:
@@ -196,7 +208,7 @@ class Crosshair(Game):
         """Places a stone of the mover, pinches, then flips crosscuts in simultaneous waves until none is left."""
         grid = self.grid
         stone = grid.square(square.astype(jnp.int32))
-        steps = [(grid.north,), (grid.south,), (grid.east,), (grid.west,)]
+        steps: list[tuple[Callable[[Bits], Bits], ...]] = [(grid.north,), (grid.south,), (grid.east,), (grid.west,)]
         if self.diagonal_pinch:
             steps += [(a, b) for a in (grid.north, grid.south) for b in (grid.east, grid.west)]
         flipped = grid.empty()

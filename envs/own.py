@@ -66,10 +66,11 @@ def _from_file(path: Path) -> types.ModuleType:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None  # always so for a name that ends in .py
+    loader = spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses look their module up while they are made
     try:
-        _loaded(str(path), str(path.parent), lambda: spec.loader.exec_module(module))
+        _loaded(str(path), str(path.parent), lambda: loader.exec_module(module))
     except ValueError:
         del sys.modules[module_name]
         raise

@@ -13,6 +13,7 @@ import numpy as np
 
 from envs.bitboard import Bits, Grid, select
 from envs.core import (
+    RULES_BOUND,
     Game,
     Symmetry,
     absorb,
@@ -46,7 +47,7 @@ class TicTacToeState:
 class TicTacToe(Game):
     """Planes: my marks, their marks."""
 
-    max_plies: int | None = None
+    max_plies: int = RULES_BOUND
 
     num_actions = 9
     max_legal_actions = 9
