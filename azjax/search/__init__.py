@@ -1,0 +1,31 @@
+"""Tree search, batched over games: `search` and the policies built on it, with mctx's types and results."""
+
+from azjax.search.loop import search
+from azjax.search.model import game_model, rollout_model
+from azjax.search.policy import (
+    dirichlet_noise,
+    gumbel_policy,
+    puct_policy,
+    sample_move,
+    temperature_weights,
+    uct_policy,
+)
+from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
+
+__all__ = [
+    "dirichlet_noise",
+    "first_argmax",
+    "game_model",
+    "gumbel_policy",
+    "is_illegal",
+    "mask_logits",
+    "puct_policy",
+    "puct_scores",
+    "rollout_model",
+    "sample_move",
+    "search",
+    "select_puct",
+    "select_ucb1",
+    "temperature_weights",
+    "uct_policy",
+]

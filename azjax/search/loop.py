@@ -1,0 +1,332 @@
+"""The search loop: walk down, expand, back up. A drop-in for `mctx.search`.
+
+Why it is fast, measured on two CPU cores with 512 games of 49 actions:
+- The tree is only ever written in place. mctx vmaps a while_loop whose carry is the whole tree, which XLA copies at
+  each depth step.
+- What selection chooses at a node depends on the node's own row alone, so it is computed when the row changes and kept
+  (`next_action`). Walking down then reads a few scalars a node; the rows that changed, one per node on the path, are
+  worked on together, packed, whatever the depth of each game (a row costs about 0.2 us, a walk of a level 0.02 us).
+- A walk stops at a terminal node and backs its exact value up again; mctx grows a chain of absorbed nodes below it.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.search.tree import (
+    NO_NODE,
+    ROOT,
+    GrowingTree,
+    flat_node,
+    fresh_view,
+    harvest,
+    node_view,
+    plant,
+    put,
+    put_edge,
+    take,
+)
+
+
+class _Walk(NamedTuple):
+    """One way down in every game, D = max_depth levels; entries past a game's own length are left over, not used.
+
+    The arrays are the loop's scratch space, allocated once. On the way up `values` become the nodes' new values.
+    """
+
+    nodes: jax.Array  # int32[D, B]
+    actions: jax.Array  # int32[D, B], taken at the node
+    visits: jax.Array  # int32[D, B], of the node
+    values: jax.Array  # float32[D, B], of the node
+    rewards: jax.Array  # float32[D, B], of the edge taken, where its child existed
+    discounts: jax.Array  # float32[D, B]
+    qvalues: jax.Array  # float32[D, B], of the edge taken, new; written on the way up
+    length: jax.Array  # int32[B], edges taken, at least 1
+    child: jax.Array  # int32[B], where the last edge leads, NO_NODE if nowhere yet
+    raw_value: jax.Array  # float32[B], of that child
+
+
+def search(
+    params: Any,
+    rng_key: jax.Array,
+    *,
+    root: mctx.RootFnOutput,
+    recurrent_fn: mctx.RecurrentFn,
+    root_action_selection_fn: mctx.RootActionSelectionFn,
+    interior_action_selection_fn: mctx.InteriorActionSelectionFn,
+    num_simulations: int,
+    max_depth: int | None = None,
+    invalid_actions: jax.Array | None = None,
+    extra_data: Any = None,
+    loop_fn: Callable = jax.lax.fori_loop,
+) -> mctx.Tree:
+    """Grows a tree of `num_simulations` simulations for each game; arguments and result as `mctx.search`.
+
+    Equal to `mctx.search` for selection functions that are deterministic and look at the given node only, except:
+    - an edge discount of 0 means that the child is terminal: it is evaluated once and never expanded. The statistics of
+      its ancestors are those mctx computes; the nodes that mctx adds below it do not exist.
+    - a selection function sees the node as a tree of that one node, index 0 (`node_view`), and always the same key.
+
+    Args:
+      params: passed to recurrent_fn.
+      rng_key: consumed.
+      root: prior_logits float32[B, A], value float32[B] (view of the player to move), embedding [B, ...].
+      recurrent_fn: (params, rng_key, action int32[B], embedding) -> (mctx.RecurrentFnOutput, embedding); reward is the
+        parent's view, value the child's, and discount -1 where the other player moves next, +1 where the same, 0 at
+        the end. prior_logits of illegal actions must be so low that selection never takes them.
+      root_action_selection_fn: (rng_key, tree, node_index) -> int32[], unbatched.
+      interior_action_selection_fn: (rng_key, tree, node_index, depth) -> int32[], unbatched.
+      num_simulations: N - 1, at least 1.
+      max_depth: longest walk in edges, default num_simulations. A walk cut there backs the node's evaluation up again.
+      invalid_actions: bool-like[B, A], nonzero where illegal at the root.
+      extra_data: [B, ...], passed on as tree.extra_data.
+      loop_fn: runs the simulations, as jax.lax.fori_loop.
+
+    Returns:
+      mctx.Tree with arrays [B, N, ...].
+    """
+    tree, invalid_actions = _grow(
+        params,
+        rng_key,
+        root,
+        recurrent_fn,
+        root_action_selection_fn,
+        interior_action_selection_fn,
+        num_simulations,
+        max_depth,
+        invalid_actions,
+        extra_data,
+        loop_fn,
+    )
+    return harvest(tree, invalid_actions, extra_data)
+
+
+def search_with_root(*args: Any, extra_data: Any = None, **kwargs: Any) -> tuple[mctx.Tree, mctx.Tree]:
+    """Runs `search`; returns the root alone as a one-node tree, whose reading costs no transposition, and the tree."""
+    bound = inspect.signature(search).bind(*args, extra_data=extra_data, **kwargs)
+    bound.apply_defaults()
+    tree, invalid_actions = _grow(**bound.arguments)
+    lanes = jnp.arange(tree.node_visits.shape[1], dtype=jnp.int32)
+    return node_view(tree, lanes, invalid_actions, extra_data), harvest(tree, invalid_actions, extra_data)
+
+
+def _grow(
+    params: Any,
+    rng_key: jax.Array,
+    root: mctx.RootFnOutput,
+    recurrent_fn: mctx.RecurrentFn,
+    root_action_selection_fn: mctx.RootActionSelectionFn,
+    interior_action_selection_fn: mctx.InteriorActionSelectionFn,
+    num_simulations: int,
+    max_depth: int | None,
+    invalid_actions: jax.Array | None,
+    extra_data: Any,
+    loop_fn: Callable,
+) -> tuple[GrowingTree, jax.Array]:
+    """Grows the tree; see `search`. Returns it with invalid_actions [B, A].
+
+    XLA writes an array in place only if everything that reads its old contents provably comes before: so what a
+    simulation reads of a node it also hands on to what is written, and a new node is chosen at from its own row.
+    """
+    batch_size, num_actions = root.prior_logits.shape
+    chex.assert_shape(root.value, (batch_size,))
+    if num_simulations < 1:
+        raise ValueError(f"num_simulations: got {num_simulations}, expected at least 1")
+    max_depth = num_simulations if max_depth is None else min(max_depth, num_simulations)
+    if invalid_actions is None:
+        invalid_actions = jnp.zeros((batch_size, num_actions), root.prior_logits.dtype)
+    chex.assert_shape(invalid_actions, (batch_size, num_actions))
+    lanes = jnp.arange(batch_size, dtype=jnp.int32)
+    selection_key = jax.random.fold_in(rng_key, 0)
+    nothing_invalid = jnp.zeros((batch_size, num_actions), invalid_actions.dtype)
+
+    def select_at_root(tree: GrowingTree) -> GrowingTree:
+        view = node_view(tree, lanes, invalid_actions, extra_data)
+        action = jax.vmap(lambda one: root_action_selection_fn(selection_key, one, ROOT))(view)
+        return tree._replace(next_action=tree.next_action.at[ROOT].set(action.astype(jnp.int32)))
+
+    def select_inside(view: mctx.Tree, depth: jax.Array) -> jax.Array:
+        choose = jax.vmap(lambda one, level: interior_action_selection_fn(selection_key, one, ROOT, level))
+        return choose(view, depth).astype(jnp.int32)
+
+    def select_walked(tree: GrowingTree, flat: jax.Array, lane: jax.Array, depth: jax.Array) -> jax.Array:
+        here = jax.tree.map(lambda leaf: leaf[lane], extra_data)
+        return select_inside(node_view(tree, flat, nothing_invalid, here), depth)
+
+    def simulate(
+        simulation: jax.Array, carry: tuple[jax.Array, GrowingTree, _Walk]
+    ) -> tuple[jax.Array, GrowingTree, _Walk]:
+        rng_key, tree, walk = carry
+        # The split is mctx's, so that a random recurrent_fn draws what it would draw there.
+        rng_key, _, expand_key = jax.random.split(rng_key, 3)
+        walk = _walk_down(tree, walk, lanes, max_depth)
+        last = (walk.length - 1) * batch_size + lanes
+        parent, action, old_reward, old_discount = (
+            field.reshape(-1)[last] for field in (walk.nodes, walk.actions, walk.rewards, walk.discounts)
+        )
+        embedding = jax.tree.map(lambda leaf: take(leaf, flat_node(tree, parent, lanes)), tree.embeddings)
+        output, embedding = recurrent_fn(params, expand_key, action, embedding)
+        chex.assert_shape(output.prior_logits, (batch_size, num_actions))
+        chex.assert_shape([output.value, output.reward, output.discount], (batch_size,))
+        is_new = walk.child == NO_NODE
+        walk = _back_up(
+            walk,
+            leaf_value=jnp.where(is_new, output.value, walk.raw_value),
+            leaf_reward=jnp.where(is_new, output.reward, old_reward),
+            leaf_discount=jnp.where(is_new, output.discount, old_discount),
+        )
+        node = simulation + 1
+        tree = _add_node(tree, node, is_new, parent, action, output, embedding)
+        fresh = select_inside(fresh_view(output, nothing_invalid, extra_data), walk.length)
+        tree = tree._replace(next_action=tree.next_action.at[node].set(fresh))
+        leaf = jnp.where(is_new, node, walk.child).astype(jnp.int32)
+        flat_leaf = flat_node(tree, leaf, lanes)
+        tree = tree._replace(
+            children=put_edge(tree.children, flat_node(tree, parent, lanes), action, leaf),
+            node_visits=put(tree.node_visits, flat_leaf, take(tree.node_visits, flat_leaf) + 1),
+        )
+        tree = _write_level(tree, walk, jnp.zeros_like(lanes), lanes, jnp.ones_like(is_new))
+        tree = select_at_root(tree)
+        return rng_key, _write_inside(tree, walk, select_walked), walk
+
+    tree = select_at_root(plant(root, num_simulations + 1))
+    walk = _room(batch_size, max_depth)
+    return loop_fn(0, num_simulations, simulate, (rng_key, tree, walk))[1], invalid_actions
+
+
+def _room(batch_size: int, max_depth: int) -> _Walk:
+    integers = jnp.zeros((max_depth, batch_size), jnp.int32)
+    floats = jnp.zeros((max_depth, batch_size), jnp.float32)
+    nowhere = jnp.full((batch_size,), NO_NODE, jnp.int32)
+    return _Walk(
+        integers, integers, integers, floats, floats, floats, floats, jnp.zeros_like(nowhere), nowhere, floats[0]
+    )
+
+
+def _walk_down(tree: GrowingTree, walk: _Walk, lanes: jax.Array, max_depth: int) -> _Walk:
+    """Follows next_action from the root of every game to a missing child, a terminal node or max_depth."""
+
+    def down(carry: tuple[_Walk, jax.Array, jax.Array, jax.Array]) -> tuple[_Walk, jax.Array, jax.Array, jax.Array]:
+        walk, node, walking, depth = carry
+        flat = flat_node(tree, node, lanes)
+        action = take(tree.next_action, flat)
+        child = merged_edge(tree.children, flat, action)
+        flat_child = flat_node(tree, jnp.maximum(child, ROOT), lanes)
+        discount = take(tree.discounts, flat_child)
+        walk = _Walk(
+            nodes=walk.nodes.at[depth].set(node),
+            actions=walk.actions.at[depth].set(action),
+            visits=walk.visits.at[depth].set(take(tree.node_visits, flat)),
+            values=walk.values.at[depth].set(take(tree.node_values, flat)),
+            rewards=walk.rewards.at[depth].set(take(tree.rewards, flat_child)),
+            discounts=walk.discounts.at[depth].set(discount),
+            qvalues=walk.qvalues,
+            length=walk.length + walking,
+            child=jnp.where(walking, child, walk.child),
+            raw_value=jnp.where(walking, take(tree.raw_values, flat_child), walk.raw_value),
+        )
+        walking = walking & (child != NO_NODE) & (discount != 0) & (depth + 1 < max_depth)
+        return walk, jnp.where(walking, child, node), walking, depth + 1
+
+    start = (
+        walk._replace(length=jnp.zeros_like(lanes)),
+        jnp.full_like(lanes, ROOT),
+        jnp.ones_like(lanes, jnp.bool_),
+        jnp.int32(0),
+    )
+    return jax.lax.while_loop(lambda carry: carry[2].any(), down, start)[0]
+
+
+def merged_edge(array: jax.Array, flat: jax.Array, action: jax.Array) -> jax.Array:
+    """Reads entries of [N, B, A] at flat (node, lane) indices and actions."""
+    return array.reshape(-1).at[flat * array.shape[2] + action].get(mode="promise_in_bounds")
+
+
+def _back_up(walk: _Walk, *, leaf_value: jax.Array, leaf_reward: jax.Array, leaf_discount: jax.Array) -> _Walk:
+    """Puts the new value of each node and edge into the walk: G_d = r_d + discount_d G_{d+1}, averaged at each node."""
+
+    def up(carry: tuple[_Walk, jax.Array, jax.Array, jax.Array]) -> tuple[_Walk, jax.Array, jax.Array, jax.Array]:
+        walk, depth, gain, child_value = carry
+        is_last = depth == walk.length - 1
+        inside = depth < walk.length
+        reward = jnp.where(is_last, leaf_reward, walk.rewards[depth])
+        discount = jnp.where(is_last, leaf_discount, walk.discounts[depth])
+        visits = walk.visits[depth].astype(jnp.float32)
+        new_gain = reward + discount * gain
+        value = (walk.values[depth] * visits + new_gain) / (visits + 1)
+        walk = walk._replace(
+            values=walk.values.at[depth].set(value),
+            qvalues=walk.qvalues.at[depth].set(reward + discount * child_value),
+        )
+        return walk, depth - 1, jnp.where(inside, new_gain, gain), jnp.where(inside, value, child_value)
+
+    deepest = jnp.max(walk.length) - 1
+    return jax.lax.while_loop(lambda carry: carry[1] >= 0, up, (walk, deepest, leaf_value, leaf_value))[0]
+
+
+def _add_node(
+    tree: GrowingTree,
+    node: jax.Array,
+    is_new: jax.Array,
+    parent: jax.Array,
+    action: jax.Array,
+    output: mctx.RecurrentFnOutput,
+    embedding: Any,
+) -> GrowingTree:
+    """Writes node int32[] of every game; where `is_new` is False the slot stays one that no edge leads to."""
+    return tree._replace(
+        prior_logits=tree.prior_logits.at[node].set(output.prior_logits.astype(jnp.float32)),
+        raw_values=tree.raw_values.at[node].set(jnp.where(is_new, output.value, 0)),
+        node_values=tree.node_values.at[node].set(jnp.where(is_new, output.value, 0)),
+        parents=tree.parents.at[node].set(jnp.where(is_new, parent, NO_NODE)),
+        action_from_parent=tree.action_from_parent.at[node].set(jnp.where(is_new, action, NO_NODE)),
+        rewards=tree.rewards.at[node].set(jnp.where(is_new, output.reward, 0)),
+        discounts=tree.discounts.at[node].set(jnp.where(is_new, output.discount, 1)),
+        embeddings=jax.tree.map(lambda all_, new: all_.at[node].set(new), tree.embeddings, embedding),
+    )
+
+
+def _write_level(tree: GrowingTree, walk: _Walk, depth: jax.Array, lane: jax.Array, inside: jax.Array) -> GrowingTree:
+    """Writes the statistics of the nodes at (depth, lane) [C] and of the edges taken there; not where ~inside."""
+    num_nodes, batch_size = tree.node_visits.shape
+    at = depth * batch_size + lane
+    node, action, visits, value, qvalue = (
+        field.reshape(-1)[at] for field in (walk.nodes, walk.actions, walk.visits, walk.values, walk.qvalues)
+    )
+    flat = flat_node(tree, node, lane)
+    edge_visits = merged_edge(tree.visits, flat, action) + 1
+    target = jnp.where(inside, flat, num_nodes * batch_size)
+    return tree._replace(
+        visits=put_edge(tree.visits, target, action, edge_visits),
+        qvalues=put_edge(tree.qvalues, target, action, qvalue),
+        node_visits=put(tree.node_visits, target, visits + 1),
+        node_values=put(tree.node_values, target, value),
+    )
+
+
+def _write_inside(tree: GrowingTree, walk: _Walk, select_walked: Callable) -> GrowingTree:
+    """Writes all levels below the root, B (depth, lane) pairs at a time, and selects anew at those nodes."""
+    num_nodes, batch_size = tree.node_visits.shape
+    count = walk.length - 1
+    end = jnp.cumsum(count, dtype=jnp.int32)
+    total = end[-1]
+
+    def some(carry: tuple[jax.Array, GrowingTree]) -> tuple[jax.Array, GrowingTree]:
+        first, tree = carry
+        pair = first + jnp.arange(batch_size, dtype=jnp.int32)
+        inside = pair < total
+        lane = jnp.searchsorted(end, pair, side="right", method="scan_unrolled").astype(jnp.int32)
+        lane = jnp.minimum(lane, batch_size - 1)
+        depth = jnp.where(inside, pair - (end[lane] - count[lane]) + 1, 0)
+        tree = _write_level(tree, walk, depth, lane, inside)
+        flat = flat_node(tree, walk.nodes.reshape(-1)[depth * batch_size + lane], lane)
+        action = select_walked(tree, flat, lane, depth)
+        target = jnp.where(inside, flat, num_nodes * batch_size)
+        return first + batch_size, tree._replace(next_action=put(tree.next_action, target, action))
+
+    return jax.lax.while_loop(lambda carry: carry[0] < total, some, (jnp.int32(0), tree))[1]

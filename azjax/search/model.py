@@ -1,0 +1,96 @@
+"""What a search knows of a game: its root and its recurrent function, with rewards and signs from the rules."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.search.selection import first_argmax, mask_logits
+from envs.core import Game, State
+
+EvaluateFn = Callable[[Any, jax.Array, State], tuple[jax.Array, jax.Array]]
+"""(params, rng_key, states [B, ...]) -> (logits float32[B, A] by action, value float32[B], the mover's view)."""
+
+
+class Model(NamedTuple):
+    """A game as the search sees it."""
+
+    root: Callable[[Any, jax.Array, State], mctx.RootFnOutput]  # (params, rng_key, states [B, ...])
+    recurrent: mctx.RecurrentFn
+
+
+def game_model(game: Game, evaluate: EvaluateFn) -> Model:
+    """Builds root and recurrent functions for `search` from a game's rules and an evaluation.
+
+    The sign of an edge comes from `to_move` before and after. A terminal edge has the mover's return as its reward and
+    discount 0; every other edge has reward 0. The embedding is the game's state.
+    """
+    step, to_move = jax.vmap(game.step), jax.vmap(game.to_move)
+    legal_action_mask, terminated, returns = map(jax.vmap, (game.legal_action_mask, game.terminated, game.returns))
+
+    def root(params: Any, rng_key: jax.Array, states: State) -> mctx.RootFnOutput:
+        logits, value = evaluate(params, rng_key, states)
+        return mctx.RootFnOutput(
+            prior_logits=mask_logits(logits, legal_action_mask(states)), value=value, embedding=states
+        )
+
+    def recurrent(
+        params: Any, rng_key: jax.Array, action: jax.Array, states: State
+    ) -> tuple[mctx.RecurrentFnOutput, State]:
+        mover = to_move(states)
+        next_states = step(states, action)
+        logits, value = evaluate(params, rng_key, next_states)
+        over = terminated(next_states)
+        mover_return = jnp.take_along_axis(returns(next_states), mover[:, None], axis=1)[:, 0]
+        discount = jnp.where(to_move(next_states) == mover, 1.0, -1.0)
+        output = mctx.RecurrentFnOutput(
+            reward=jnp.where(over, mover_return, 0.0),
+            discount=jnp.where(over, 0.0, discount),
+            prior_logits=mask_logits(logits, legal_action_mask(next_states)),
+            value=jnp.where(over, 0.0, value),
+        )
+        return output, next_states
+
+    return Model(root, recurrent)
+
+
+def rollout_model(game: Game) -> Model:
+    """Builds the model of plain UCT: value = the return of one uniformly random game from the state, the mover's view.
+
+    Priors are uniform random numbers in [0, 1): they decide only in which order untried actions are taken.
+    """
+    step, to_move = jax.vmap(game.step), jax.vmap(game.to_move)
+    legal_action_mask, terminated, returns = map(jax.vmap, (game.legal_action_mask, game.terminated, game.returns))
+
+    def evaluate(params: Any, rng_key: jax.Array, states: State) -> tuple[jax.Array, jax.Array]:
+        del params
+        order_key, rollout_key = jax.random.split(rng_key)
+        mover = to_move(states)
+
+        def play(carry: tuple[jax.Array, State]) -> tuple[jax.Array, State]:
+            ply, states = carry
+            mask = legal_action_mask(states)
+            action = random_action(jax.random.fold_in(rollout_key, ply), mask)
+            return ply + 1, step(states, action)
+
+        _, finals = jax.lax.while_loop(lambda carry: ~terminated(carry[1]).all(), play, (jnp.int32(0), states))
+        value = jnp.take_along_axis(returns(finals), mover[:, None], axis=1)[:, 0]
+        order = jax.random.uniform(order_key, (mover.shape[0], game.num_actions))
+        return order, value
+
+    return game_model(game, evaluate)
+
+
+def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
+    """Draws int32[B], uniform over the legal actions of bool[B, A]; 0 where there is none.
+
+    One random number a game: threefry costs 10 ns a number on CPU, which A numbers a game would multiply.
+    """
+    batch_size, num_actions = legal_action_mask.shape
+    count = jnp.cumsum(legal_action_mask, axis=-1, dtype=jnp.int32)
+    uniform = jax.random.uniform(rng_key, (batch_size,))
+    chosen = jnp.minimum((uniform * count[:, -1]).astype(jnp.int32), count[:, -1] - 1)
+    is_chosen = legal_action_mask & (count == chosen[:, None] + 1)
+    return jax.vmap(first_argmax)(is_chosen.astype(jnp.float32)) % num_actions
