@@ -14,7 +14,7 @@ import difflib
 import importlib
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,7 +71,7 @@ def make(name: str, **options: Any) -> "Game":
     word, _, tail = name.strip().partition(",")
     entry = _GAMES.get(word.strip())
     if entry is None:
-        raise ValueError(f"game: got {word!r}, expected {_expected(word, available())}, or FILE.py:NAME")
+        raise ValueError(f"game: got {word!r}, expected {expected_names(word, available())}, or FILE.py:NAME")
     options = _merged(word, tail, options)
     game_class = getattr(importlib.import_module(entry.module), entry.name)
     _check_options(word, game_class, options, given=set(entry.fixed))
@@ -110,11 +110,11 @@ def _check_options(name: str, target: Any, options: dict[str, Any], given: set[s
     allowed = [option for option in names if option not in given]
     for option in options:
         if option not in allowed:
-            expected = _expected(option, allowed) if allowed else "none: this game has no options"
+            expected = expected_names(option, allowed) if allowed else "none: this game has no options"
             raise ValueError(f"game {name}: option: got {option!r}, expected {expected}")
 
 
-def _expected(word: str, names: list[str]) -> str:
+def expected_names(word: str, names: Sequence[str]) -> str:
     """Returns the names as one phrase, with the one most like `word` asked for."""
     near = difflib.get_close_matches(word.lower().replace("-", "_").replace(" ", "_"), names, n=1)
     return f"one of {', '.join(names)}" + (f" (did you mean {near[0]}?)" if near else "")

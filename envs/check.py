@@ -12,7 +12,7 @@ import numpy as np
 import envs
 from envs.check_replays import PlayedGames, check_alone, check_eager, check_symmetries, check_truncation, require
 from envs.core import Game, State
-from envs.random_games import Position, Turn, look, random_games
+from envs.random_games import Turn, look, random_games
 
 
 @dataclasses.dataclass(frozen=True)
