@@ -106,6 +106,7 @@ class Grid:
 
     def square(self, index: jax.Array) -> Bits:
         """Returns the set of one square int32[]; the empty set where the index is negative."""
+        index = jnp.asarray(index, jnp.int32)
         word, bit = index // self._squares_per_word, index % self._squares_per_word
         single = jnp.uint32(1) << bit.astype(jnp.uint32)
         return Bits(tuple(jnp.where(word == w, single, jnp.uint32(0)) for w in range(self.num_words)))

@@ -20,6 +20,7 @@ from envs.core import (
     Symmetry,
     absorb,
     check_max_plies,
+    column_name,
     game_id,
     register_state,
     square_name,
@@ -151,15 +152,17 @@ class BlackHole(Game):
         return square_name(row * self.rows + column, self.rows)
 
     def render(self, state: BlackHoleState) -> str:
+        """Returns the triangle: +3 is player 0's tile 3, -3 player 1's; a column's letter stands at its upper right."""
         tiles = np.asarray(state.tiles)
-        width = 1 + len(str(self.tiles_each))
         over = int(state.ply) == self.num_actions - 1
+        width = 3 if self.tiles_each < 100 else 5  # odd, so that half a cell is a whole number of characters
         lines = []
         for row in range(self.rows):
-            cells = [int(tile) for tile in tiles[row * (row + 1) // 2 : (row + 1) * (row + 2) // 2]]
-            words = [f"{tile:+d}" if tile else ("()" if over else ".") for tile in cells]
+            words = []
+            for tile in tiles[row * (row + 1) // 2 : (row + 1) * (row + 2) // 2].tolist():
+                words.append((f"{tile:+d}" if tile else "( )" if over else ".").center(width))
             indent = " " * ((self.rows - 1 - row) * (width + 1) // 2)
-            lines.append(f"{row + 1:>2} {indent}{' '.join(word.center(width) for word in words)}".rstrip())
+            lines.append(f"{row + 1:>2} {indent}{' '.join(words)} {column_name(row)}")
         if not bool(self.terminated(state)):
             sign = "+" if int(self.to_move(state)) == 0 else "-"
             lines.append(f"   next: {sign}{int(self._tile(state))}")

@@ -43,7 +43,7 @@ def check_game(game: Game, games: int = 32, seed: int = 0, eager: bool = True) -
       game: any Game; azjax's search assumes that it is zero-sum, so a game that is not fails here.
       games: the number of random games, played side by side.
       seed: of the random moves.
-      eager: also compare three moves with their results outside jit (seconds: each operation compiles by itself).
+      eager: also compare one move with its result outside jit (seconds: each operation compiles by itself).
 
     Raises:
       AssertionError: "GAME: RULE: WHERE: what was seen, what was expected".

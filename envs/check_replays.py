@@ -63,14 +63,13 @@ def check_alone(game: Game, played: PlayedGames) -> None:
 
 
 def check_eager(game: Game, played: PlayedGames) -> None:
-    """Requires that the first, a middle and the last move of game 0 are the same without jit."""
-    last = played.length - 1
-    for event in sorted({0, last // 2, last}):
-        where = f"game 0 after {event} events"
-        state = jax.tree.map(jnp.asarray, played.states[event])
-        _check_equal(game, "jit equals eager", where, look(game, state), played.positions[event])
-        after = apply_event(game, state, jnp.asarray(played.events[event, 0], jnp.int32))
-        _check_equal(game, "jit equals eager", f"{where} and one more", after, played.states[event + 1])
+    """Requires that the middle move of game 0 is the same without jit."""
+    event = (played.length - 1) // 2
+    where = f"game 0 after {event} events"
+    state = jax.tree.map(jnp.asarray, played.states[event])
+    _check_equal(game, "jit equals eager", where, look(game, state), played.positions[event])
+    after = apply_event(game, state, jnp.asarray(played.events[event, 0], jnp.int32))
+    _check_equal(game, "jit equals eager", f"{where} and one more", after, played.states[event + 1])
 
 
 def _check_equal(game: Game, rule: str, where: str, a: Any, b: Any) -> None:

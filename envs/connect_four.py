@@ -103,7 +103,7 @@ class ConnectFour(Game):
 
 def _column(action: jax.Array) -> Bits:
     """Returns all squares of a column: its top bit times a pattern that repeats it in every row."""
-    top = jnp.uint32(1) << action.astype(jnp.uint32)
+    top = jnp.uint32(1) << jnp.asarray(action, jnp.uint32)
     return Bits(tuple(top * repeated for repeated in _GRID.column(0).words))
 
 

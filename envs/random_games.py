@@ -60,22 +60,16 @@ def apply_event(game: Game, state: State, event: jax.Array) -> State:
 def random_games(game: Game, init_keys: jax.Array, rng: np.random.Generator) -> Iterator[Turn]:
     """Yields the turns of games from `init_keys` key[B] for ever: a game that is over goes on getting actions."""
 
-    def begin(init_key: jax.Array) -> tuple[State, Position]:
-        state = game.init(init_key)
-        return state, look(game, state)
-
-    def advance(state: State, event: jax.Array) -> tuple[State, Position]:
-        after = apply_event(game, state, event)
-        return after, look(game, after)
-
-    advance_all = jax.jit(jax.vmap(advance))
-    state, position = jax.jit(jax.vmap(begin))(init_keys)
+    # Separate programs: each part is compiled once.
+    look_all = jax.jit(jax.vmap(functools.partial(look, game)))
+    apply_all = jax.jit(jax.vmap(functools.partial(apply_event, game)))
+    state = jax.jit(jax.vmap(game.init))(init_keys)
     number = 0
     while True:
-        said = jax.device_get(position)
+        said = jax.device_get(look_all(state))
         event = _random_events(game, state, said, rng)
         yield Turn(number, jax.device_get(state), said, event)
-        state, position = advance_all(state, event)
+        state = apply_all(state, event)
         number += 1
 
 

@@ -1,0 +1,95 @@
+"""Boards as bits against the same moves of a numpy array."""
+
+import jax
+import numpy as np
+import pytest
+
+from envs.bitboard import Grid, select
+
+_SIZES = [(1, 1), (5, 9), (6, 7), (19, 19), (2, 32), (4, 17), (32, 1)]
+
+
+def _moved(board, rows, columns):
+    """Returns the bool[R, C] board moved down and to the right, squares that leave it dropped."""
+    result = np.zeros_like(board)
+    height, width = board.shape
+    source = board[max(-rows, 0) : height - max(rows, 0), max(-columns, 0) : width - max(columns, 0)]
+    result[max(rows, 0) : height - max(-rows, 0), max(columns, 0) : width - max(-columns, 0)] = source
+    return result
+
+
+@pytest.mark.parametrize("size", _SIZES)
+def test_moves_sets_and_counts_equal_numpy(size):
+    grid = Grid(*size)
+    rng = np.random.default_rng(0)
+    boards = rng.random((8, grid.squares)) < 0.5
+    boards[0], boards[1] = False, True
+    others = rng.random((8, grid.squares)) < 0.5
+
+    @jax.jit
+    @jax.vmap
+    def run(board, other):
+        bits, others = grid.pack(board), grid.pack(other)
+        sets = {
+            "same": bits,
+            "east": grid.east(bits),
+            "west": grid.west(bits),
+            "south": grid.south(bits),
+            "north": grid.north(bits),
+            "grow": grid.grow(bits),
+            "and": bits & others,
+            "or": bits | others,
+            "xor": bits ^ others,
+            "not": ~bits & grid.full(),
+            "select": select(bits.any(), others, bits),
+        }
+        unpacked = {name: grid.unpack(value) for name, value in sets.items()}
+        order = np.arange(grid.squares)[::-1]
+        return unpacked, bits.count(), bits.any(), grid.unpack(bits, order), grid.planes(bits, others)
+
+    unpacked, count, any_set, reversed_board, planes = jax.device_get(run(boards, others))
+    for lane, (board, other) in enumerate(zip(boards, others, strict=True)):
+        square = board.reshape(size)
+        east, west = _moved(square, 0, 1), _moved(square, 0, -1)
+        south, north = _moved(square, 1, 0), _moved(square, -1, 0)
+        expected = {
+            "same": board,
+            "east": east,
+            "west": west,
+            "south": south,
+            "north": north,
+            "grow": square | east | west | south | north,
+            "and": board & other,
+            "or": board | other,
+            "xor": board ^ other,
+            "not": ~board,
+            "select": other if board.any() else board,
+        }
+        for name, value in expected.items():
+            assert np.array_equal(unpacked[name][lane], value.reshape(-1)), name
+        assert count[lane] == board.sum()
+        assert any_set[lane] == board.any()
+        assert np.array_equal(reversed_board[lane], board[::-1])
+        assert np.array_equal(planes[lane], np.stack([square, other.reshape(size)], axis=-1))
+    single = jax.jit(jax.vmap(lambda index: grid.unpack(grid.square(index))))(np.arange(-1, grid.squares))
+    assert not single[0].any()  # square -1: the empty set
+    assert np.array_equal(single[1:], np.eye(grid.squares, dtype=bool))
+
+
+def test_rows_columns_and_constants():
+    grid = Grid(5, 9)
+    board = np.zeros((5, 9), bool)
+    board[3] = True
+    assert np.array_equal(grid.unpack(grid.row(3)).reshape(5, 9), board)
+    board = np.zeros((5, 9), bool)
+    board[:, 8] = True
+    assert np.array_equal(grid.unpack(grid.column(8)).reshape(5, 9), board)
+    assert grid.unpack(grid.full()).all()
+    assert not grid.unpack(grid.empty()).any()
+    assert (grid.rows_per_word, grid.num_words) == (3, 2)
+
+
+@pytest.mark.parametrize("size", [(3, 33), (3, 0), (0, 3)])
+def test_impossible_grids_are_refused(size):
+    with pytest.raises(ValueError, match=f"grid: got {size[0]} x {size[1]}, expected"):
+        Grid(*size)
