@@ -7,14 +7,13 @@ and f(x) = 1 / (1 + 10^(x / 400)),
     P(second wins) = f( d + advantage + draw_elo)
     P(draw)        = 1 - the two = (10^(draw_elo / 200) - 1) P(first wins) P(second wins).
 
-By the last equality a draw says about the ratings what one win and one loss say together, and the log-likelihood is
-concave in ratings, advantage and draw_elo jointly, so that Newton's method with a line search finds the one maximum.
+So a draw says about the ratings what one win and one loss say together, and the log-likelihood is concave in ratings,
+advantage and draw_elo jointly: Newton's method with a line search finds its one maximum.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,7 @@ import numpy as np
 _LOGITS_PER_ELO = math.log(10) / 400
 _Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
 
-# A direction in which one game won with certainty 1 - 1e-7 would say more than all the games do is unidentified: no
-# finite maximum lies that way, or no game compares the players at all.
-_UNIDENTIFIED = 1e-7  # games
+_UNIDENTIFIED = 1e-7  # a direction whose curvature is below what one game won with certainty 1 - 1e-7 gives
 _ROUNDING = 1e-13  # share of the games, or of the largest eigenvalue, that is taken for rounding
 _CONVERGED = 1e-14  # the gain in log-posterior that the last step promised
 _LONGEST_STEP = 5.0  # logits: Newton's own steps are endless where every result is nearly certain
@@ -68,7 +65,7 @@ class Ratings:
     def to_json(self) -> dict[str, Any]:
         """Gives {"players": [{"name", "elo", "ci95", "games", "score"}], "advantage", "draw_elo"}; null is infinite."""
         players = [
-            {**dataclasses.asdict(player), "elo": _finite(player.elo), "ci95": [_finite(end) for end in player.ci95]}
+            {**asdict(player), "elo": _finite(player.elo), "ci95": [_finite(end) for end in player.ci95]}
             for player in self.players
         ]
         return {"players": players, "advantage": _finite(self.advantage), "draw_elo": _finite(self.draw_elo)}
@@ -86,31 +83,29 @@ def fit_ratings(
 
     Prior: BayesElo's virtual draws. Each player i brings prior_draws / 2 of them, spread over its opponents in
     proportion to the games played, so that the pair (i, j) gets (prior_draws / 2) n_ij (1 / n_i + 1 / n_j), half with
-    either player first; over all players this is prior_draws draws a player. A virtual draw enters as the model's one
-    win and one loss, which for a given draw_elo is BayesElo's posterior exactly. It is not counted among the draws
-    that tell draw_elo, so that a game without draws gets draw_elo = 0, and draw_elo is finite where every game was drawn.
+    either player first: on average prior_draws a player. A virtual draw enters as the model's one win and one loss,
+    which for a given draw_elo is BayesElo's posterior exactly. It is not counted among the draws that tell draw_elo,
+    so that draw_elo is 0 where no game was drawn, and finite where every game was.
 
-    Intervals: +- 1.96 standard deviations of the marginal normal approximation, whose covariance is the inverse of the
-    exact Hessian over everything that was fitted. They are relative to the anchors (or to the mean) and hold the
-    model, the anchors and the independence of the games for true.
+    Intervals: +- 1.96 marginal standard deviations, from the inverse of the exact Hessian over all that was fitted,
+    relative to the anchors (or the mean). They hold the model and the independence of the games for true.
 
     Args:
         results: counts in any order; the same pair may come any number of times.
         anchors: Elo of the players that are held there. Without any, the mean of the players is 0.
         prior_draws: virtual draws a player; 0 turns the prior off.
         fit_advantage: whether moving first may be worth something; otherwise advantage = 0.
-        fit_draw: whether draw_elo is fitted; otherwise it is 0, the Bradley-Terry model, where a draw is half a win
-            and half a loss.
+        fit_draw: whether draw_elo is fitted; otherwise draw_elo = 0 and a draw is half a win and half a loss.
 
     Returns:
-        Ratings. A player whose games do not bound its rating has the interval (-inf, inf): it is joined to no anchor by
-        games, its rating and the advantage are confounded, or, without a prior, it won or lost all its games. In the
-        last case elo is where the search stopped, thousands away from the rest; no finite maximum exists.
+        Ratings. A player whose games do not bound its rating has the interval (-inf, inf): no games join it to an
+        anchor, its rating and the advantage are confounded, or, without a prior, it won or lost all its games. In the
+        last case no finite maximum exists and elo is where the search stopped, thousands away from the rest.
 
     Raises:
         ValueError: no games, an anchor that has played none, a number that is not finite.
     """
-    if not (math.isfinite(prior_draws) and prior_draws >= 0):
+    if not 0 <= prior_draws < math.inf:
         raise ValueError(f"prior_draws: got {prior_draws}, expected a finite number >= 0")
     pairs = _add_up(results)
     if not pairs:
@@ -121,8 +116,7 @@ def fit_ratings(
             raise ValueError(f"anchors: got {name}={elo}, expected a finite Elo of one of {', '.join(names)}")
 
     index = {name: i for i, name in enumerate(names)}
-    first = np.array([index[a] for a, _ in pairs])
-    second = np.array([index[b] for _, b in pairs])
+    first, second = np.array([(index[a], index[b]) for a, b in pairs]).T
     wins, draws, losses = np.array(list(pairs.values()), np.float64).T
     games, points = np.zeros(len(names)), np.zeros(len(names))
     for player, won in ((first, wins), (second, losses)):
@@ -141,19 +135,16 @@ def fit_ratings(
         losses=np.concatenate([losses + half_points + virtual, virtual]),
     )
     middle = sum(anchors.values()) / max(len(anchors), 1)
-    start = np.array([*(anchors.get(name, middle) for name in names), 0, 100 * draw_is_fitted]) * _LOGITS_PER_ELO
+    start = _LOGITS_PER_ELO * np.array([*(anchors.get(name, middle) for name in names), 0, 100 * draw_is_fitted])
     basis = _free_directions([name in anchors for name in names], fit_advantage, draw_is_fitted)
-
     solution = _maximize(posterior, start, basis)
     deviation = _standard_deviations(posterior.derivatives(solution)[1], basis)
     elos, margin = solution / _LOGITS_PER_ELO, _Z95 * deviation / _LOGITS_PER_ELO
     players = []
     for i, name in enumerate(names):
-        elo, width = float(anchors.get(name, elos[i])), float(margin[i])  # an anchor's exactly as it was given
-        score = float(points[i] / games[i])
-        players.append(
-            PlayerRating(name=name, elo=elo, ci95=(elo - width, elo + width), games=int(games[i]), score=score)
-        )
+        elo, width, played = float(anchors.get(name, elos[i])), float(margin[i]), int(games[i])
+        ci95, score = (elo - width, elo + width), float(points[i]) / played
+        players.append(PlayerRating(name=name, elo=elo, ci95=ci95, games=played, score=score))
     players.sort(key=lambda player: (-player.elo, player.name))
     return Ratings(players=tuple(players), advantage=float(elos[-2]) + 0.0, draw_elo=float(elos[-1]))
 
@@ -173,16 +164,13 @@ def score_interval(wins: int, draws: int, losses: int) -> tuple[float, float, fl
     interval for the difference of paired proportions, here wins minus losses (T. Tango, Statistics in Medicine
     17:891-908, 1998), and without draws Wilson's. It is sensible at 0 and 1 and after a single game.
 
-    Not guaranteed: 95 % where games are not independent, such as two games from one opening.
-
-    Returns:
-        (score, lo, hi), all in [0, 1], from the side of the player whose wins are counted.
+    Returns (score, lo, hi), all in [0, 1], from the side of the player whose wins are counted. Not guaranteed: 95 %
+    where games are not independent, such as two games from one opening.
     """
     games = wins + draws + losses
     if min(wins, draws, losses) < 0 or games == 0:
         raise ValueError(f"results: got {wins}, {draws} and {losses} games, expected none below 0 and one in all")
-    low = _lower_difference(wins, losses, games)
-    high = -_lower_difference(losses, wins, games)
+    low, high = _lower_difference(wins, losses, games), -_lower_difference(losses, wins, games)
     return (wins + draws / 2) / games, (1 + low) / 2, (1 + high) / 2
 
 
@@ -204,8 +192,8 @@ def _variance_of_difference(wins: int, losses: int, games: int, difference: floa
     """One game's variance of win - loss at the likeliest draw rate for P(win) - P(loss) = difference (Tango 1998)."""
     # q = P(loss) solves wins / (q + difference) + losses / q = 2 draws / (1 - 2 q - difference), a quadratic.
     linear = (2 * games - wins + losses) * difference - wins - losses
-    constant = -losses * difference * (1 - difference)
-    q = (math.sqrt(max(linear**2 - 8 * games * constant, 0.0)) - linear) / (4 * games)
+    root = math.sqrt(max(linear**2 + 8 * games * losses * difference * (1 - difference), 0.0))
+    q = (root - linear) / (4 * games)
     return 2 * q + difference * (1 - difference)
 
 
@@ -239,8 +227,8 @@ class _Posterior:
     def derivatives(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient, float64[P + 2], and the Hessian, float64[P + 2, P + 2]."""
         edge, draw = theta[self.first] - theta[self.second] + theta[-2], theta[-1]
-        won, not_won = _sigmoid(edge - draw), _sigmoid(draw - edge)  # [R], P(first wins) and 1 - P(first wins)
-        lost, not_lost = _sigmoid(-edge - draw), _sigmoid(draw + edge)
+        won, not_won = _f(draw - edge), _f(edge - draw)  # [R], P(first wins) and 1 - P(first wins)
+        lost, not_lost = _f(draw + edge), _f(-edge - draw)
         by_edge = self.wins * not_won - self.draws * (won - lost) - self.losses * not_lost
         by_draw = -self.wins * not_won + self.draws * (won + lost) - self.losses * not_lost
         won_curve = (self.wins + self.draws) * won * not_won
@@ -266,16 +254,11 @@ class _Posterior:
 
 def _free_directions(anchored: Sequence[bool], fit_advantage: bool, fit_draw: bool) -> np.ndarray:
     """Orthonormal directions, float64[P + 2, free], in which theta may move."""
-    players = len(anchored)
-    identity = np.eye(players + 2)
-    directions = identity[:, :players][:, ~np.array(anchored)]
-    if not any(anchored):  # the complement of (1, ..., 1), by the reflection that takes the first axis to it
-        normal = np.full(players, players**-0.5)
-        normal[0] -= 1
-        directions = directions.copy()
-        directions[:players] -= np.outer(normal, normal) * (2 / (normal @ normal))
-        directions = directions[:, 1:]
-    return np.hstack([directions, identity[:, [-2] * fit_advantage + [-1] * fit_draw]])
+    directions = np.eye(len(anchored))[:, ~np.array(anchored)]
+    if not any(anchored):  # the complement of (1, ..., 1): the mean stays
+        directions = np.linalg.svd(np.ones((1, len(anchored))))[2][1:].T
+    shared = np.eye(len(anchored) + 2)[:, [-2] * fit_advantage + [-1] * fit_draw]
+    return np.hstack([np.pad(directions, ((0, 2), (0, 0))), shared])
 
 
 def _maximize(posterior: _Posterior, start: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -291,12 +274,10 @@ def _maximize(posterior: _Posterior, start: np.ndarray, basis: np.ndarray) -> np
         step = basis @ (axes @ (slope / curvature))
         promise = float(slope @ (slope / curvature))
         size = min(1.0, _LONGEST_STEP / max(np.abs(step).max(), _LONGEST_STEP))
-        if size * step[-1] < -0.9 * theta[-1]:  # draw_elo stays above 0
-            size = -0.9 * theta[-1] / step[-1]
+        size = size if size * step[-1] >= -0.9 * theta[-1] else -0.9 * theta[-1] / step[-1]  # draw_elo stays above 0
         while posterior.value(theta + size * step) < value + 1e-4 * size * promise - 1e-12 * abs(value):
             size /= 2
-        theta = theta + size * step
-        value = posterior.value(theta)
+        theta, value = theta + size * step, posterior.value(theta + size * step)
         if promise < _CONVERGED:
             return theta
     raise RuntimeError(f"ratings did not converge in {_MAX_STEPS} steps")
@@ -311,8 +292,8 @@ def _standard_deviations(hessian: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return np.where((axes[:, ~identified] ** 2).sum(1) > 1e-8, np.inf, np.sqrt(variance))
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.exp(-np.logaddexp(0, -x))
+def _f(x: np.ndarray) -> np.ndarray:
+    return np.exp(-np.logaddexp(0, x))
 
 
 def _finite(number: float) -> float | None:
