@@ -1,0 +1,326 @@
+"""The configuration of a run: one frozen dataclass per stage, composed in RunConfig. Importing it imports no JAX."""
+
+import dataclasses
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+def _positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{name}: got {value!r}, expected a number above 0")
+
+
+def _at_least(name: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise ValueError(f"{name}: got {value!r}, expected at least {least}")
+
+
+def _fraction(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name}: got {value!r}, expected a number from 0 to 1")
+
+
+def _one_of(name: str, value: Any, choices: Any) -> None:
+    allowed = typing.get_args(choices)
+    if value not in allowed:
+        raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(str, allowed))}")
+
+
+ValueHead = Literal["expected_outcome", "win_draw_loss", "binary"]
+SymmetryUse = Literal["none", "training", "training_and_search"]
+Algorithm = Literal["puct", "gumbel"]
+Implementation = Literal["azjax", "mctx"]
+Optimizer = Literal["sgd", "adamw"]
+Schedule = Literal["stepwise", "cosine", "constant"]
+Fused = Literal["auto", "true", "false"]
+Actor = Literal["latest", "best"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig:
+    """The policy and value network."""
+
+    kind: str = "mlp"
+    """mlp, resnet, or module:CLASS of a Flax Linen module of one's own."""
+    width: int = 128
+    """mlp: units of each hidden layer."""
+    blocks: int = 2
+    """Residual blocks (two layers each)."""
+    channels: int = 64
+    """resnet: filters of each convolution."""
+    value_width: int = 32
+    """Hidden units of the value head (the paper's resnet: 256)."""
+    value_head: ValueHead = "expected_outcome"
+    """expected_outcome: tanh and squared error; win_draw_loss: three classes and cross-entropy; binary: draw = 1/2."""
+    policy_planes: bool = False
+    """resnet: the policy head is one plane of the board per kind of move instead of a dense layer over all actions."""
+    sync_statistics: bool = False
+    """resnet: average batch-norm statistics over devices in every layer (equal to one device, at more traffic)."""
+
+    def __post_init__(self):
+        for name in ("width", "channels", "value_width"):
+            _at_least(f"network.{name}", getattr(self, name), 1)
+        _at_least("network.blocks", self.blocks, 0)
+        _one_of("network.value_head", self.value_head, ValueHead)
+        if self.kind not in ("mlp", "resnet") and ":" not in self.kind:
+            raise ValueError(f"network.kind: got {self.kind!r}, expected mlp, resnet or module:CLASS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """The tree search, in self-play and in evaluation."""
+
+    algorithm: Algorithm = "puct"
+    implementation: Implementation = "azjax"
+    """mctx: grow the tree with the original library's loop (slower; for comparison)."""
+    simulations: int = 64
+    max_depth: int | None = None
+    c_init: float = 1.25
+    c_base: float = 19652.0
+    c_puct: float | None = None
+    """A constant in place of the schedule c(N) = log((1 + N + c_base) / c_base) + c_init."""
+    dirichlet_fraction: float = 0.25
+    dirichlet_alpha: float | None = None
+    """None: 10 / the game's mean number of legal moves under random play."""
+    considered_actions: int = 16
+    """gumbel: actions sampled at the root."""
+
+    def __post_init__(self):
+        _one_of("search.algorithm", self.algorithm, Algorithm)
+        _one_of("search.implementation", self.implementation, Implementation)
+        _at_least("search.simulations", self.simulations, 1)
+        _fraction("search.dirichlet_fraction", self.dirichlet_fraction)
+        _at_least("search.considered_actions", self.considered_actions, 1)
+        _positive("search.c_base", self.c_base)
+        for name in ("dirichlet_alpha", "c_puct", "max_depth"):
+            if getattr(self, name) is not None:
+                _positive(f"search.{name}", getattr(self, name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlayConfig:
+    """How games are made."""
+
+    lanes: int = 256
+    """Games played side by side, over all devices."""
+    plies: int = 8
+    """Moves made in every lane in one step."""
+    temperature: float = 1.0
+    temperature_plies: int = 30
+    """Moves up to this ply are drawn by visit count ^ (1 / temperature); later ones are the most visited."""
+    actor: Actor = "latest"
+    """latest: the newest parameters play (AlphaZero); best: the last that passed the gate (AlphaGo Zero)."""
+
+    def __post_init__(self):
+        _at_least("selfplay.lanes", self.lanes, 1)
+        _at_least("selfplay.plies", self.plies, 1)
+        _at_least("selfplay.temperature", self.temperature, 0)
+        _at_least("selfplay.temperature_plies", self.temperature_plies, 0)
+        _one_of("selfplay.actor", self.actor, Actor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayConfig:
+    """What is kept of the games."""
+
+    plies: int = 256
+    """L: the last L positions of every lane are kept; more than the longest game."""
+
+    def __post_init__(self):
+        _at_least("replay.plies", self.plies, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerConfig:
+    """How parameters are improved."""
+
+    batch: int = 1024
+    """M: positions of one update, over all devices."""
+    updates: int = 4
+    """U: updates of one step."""
+    optimizer: Optimizer = "adamw"
+    learning_rate: float = 2e-3
+    schedule: Schedule = "cosine"
+    """cosine: to `final_fraction` over the whole run; stepwise: times `decay` at each boundary; counts updates."""
+    warmup: int = 0
+    """Updates over which the rate rises from 0."""
+    boundaries: tuple[int, ...] = ()
+    decay: float = 0.1
+    final_fraction: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    """c of c |theta|^2: in the loss (sgd), decoupled (adamw)."""
+    value_weight: float = 1.0
+    outcome_weight: float = 1.0
+    """The value target is this share of the game's outcome z plus the rest of the search's root value."""
+    symmetry: SymmetryUse = "training"
+    clip: float = 0.0
+    """Largest norm of a gradient, 0 for no limit."""
+    fused: Fused = "auto"
+    """Updates inside the compiled step (true), or as calls of one compiled update (false); auto: as the device likes."""
+
+    def __post_init__(self):
+        _at_least("learner.batch", self.batch, 1)
+        _at_least("learner.updates", self.updates, 0)
+        _one_of("learner.optimizer", self.optimizer, Optimizer)
+        _one_of("learner.schedule", self.schedule, Schedule)
+        _one_of("learner.symmetry", self.symmetry, SymmetryUse)
+        _one_of("learner.fused", self.fused, Fused)
+        _positive("learner.learning_rate", self.learning_rate)
+        _fraction("learner.outcome_weight", self.outcome_weight)
+        for name in ("warmup", "weight_decay", "value_weight", "clip"):
+            _at_least(f"learner.{name}", getattr(self, name), 0)
+        if list(self.boundaries) != sorted(set(self.boundaries)) or any(b < 1 for b in self.boundaries):
+            raise ValueError(f"learner.boundaries: got {self.boundaries}, expected rising whole numbers above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateConfig:
+    """The evaluation opponent: a former self that is replaced when beaten."""
+
+    every: int = 0
+    """Steps between gate matches, 0 for none."""
+    games: int = 200
+    score: float = 0.55
+    """Score needed (wins + half of the draws, by games)."""
+    streak: int = 1
+    """Matches running in which it is needed."""
+
+    def __post_init__(self):
+        _at_least("gate.every", self.every, 0)
+        _at_least("gate.games", self.games, 2)
+        _at_least("gate.streak", self.streak, 1)
+        _fraction("gate.score", self.score)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """How strength is measured, during the run and at its end."""
+
+    every: int = 0
+    """Steps between evaluations; 0: at the end alone."""
+    games: int = 40
+    """Games of an evaluation during the run, against each anchor."""
+    final_games: int = 200
+    """Games of each pairing of the rating at the end."""
+    simulations: int | None = None
+    """Of the agent; None: search.simulations."""
+    anchors: tuple[str, ...] = ("random", "uct:400")
+    """Players of known strength; the first has rating 0."""
+    checkpoints: int = 3
+    """Checkpoints rated at the end, the newest among them."""
+    opening_plies: int = 2
+    """Random plies before a game; each opening is played twice, with seats exchanged."""
+
+    def __post_init__(self):
+        _at_least("evaluation.every", self.every, 0)
+        for name in ("games", "final_games"):
+            value = getattr(self, name)
+            if value < 0 or value % 2:
+                raise ValueError(
+                    f"evaluation.{name}: got {value}, expected an even number (both seats of each opening)"
+                )
+        _at_least("evaluation.checkpoints", self.checkpoints, 1)
+        _at_least("evaluation.opening_plies", self.opening_plies, 0)
+        if self.simulations is not None:
+            _at_least("evaluation.simulations", self.simulations, 1)
+        if not self.anchors:
+            raise ValueError("evaluation.anchors: got none, expected at least one player, such as random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig:
+    """When the whole state is kept."""
+
+    every: int = 20
+    """Steps between checkpoints; the last step is always one."""
+    keep: int = 2
+    """Newest checkpoints kept."""
+    keep_every: int = 0
+    """Also keep those whose step is a multiple of this; 0: none."""
+
+    def __post_init__(self):
+        _at_least("checkpoint.every", self.every, 1)
+        _at_least("checkpoint.keep", self.keep, 1)
+        _at_least("checkpoint.keep_every", self.keep_every, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that decides what a run does."""
+
+    game: str
+    """A word of envs.make: a name with options ("crosshair,size=5"), or file.py:GAME or module:GAME."""
+    preset: str = "quick"
+    """Which preset this configuration started from."""
+    seed: int = 0
+    steps: int = 100
+    devices: int = 0
+    """Devices the step runs on; 0: all accelerators, or one virtual CPU device for each core."""
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    gate: GateConfig = field(default_factory=GateConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+
+    def __post_init__(self):
+        _at_least("steps", self.steps, 1)
+        _at_least("devices", self.devices, 0)
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed: got {self.seed}, expected a whole number from 0 to 2^32 - 1")
+        if self.selfplay.actor == "best" and not self.gate.every:
+            raise ValueError("selfplay.actor: got best without a gate, expected gate.every above 0 (or actor latest)")
+
+
+def to_json(config: RunConfig) -> dict[str, Any]:
+    """Returns the configuration as JSON-able dicts and lists."""
+    return dataclasses.asdict(config, dict_factory=lambda items: {k: _listed(v) for k, v in items})
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def from_json(fields: dict[str, Any]) -> RunConfig:
+    """Rebuilds a configuration from `to_json`'s dicts.
+
+    Raises:
+      ValueError: a field is unknown, missing or has a wrong value.
+    """
+    return _build(RunConfig, fields, "")
+
+
+def _build(cls: type, fields: Any, prefix: str) -> Any:
+    if not isinstance(fields, dict):
+        raise ValueError(f"config: {prefix or 'top level'}: got {type(fields).__name__}, expected an object of fields")
+    known = {f.name: f for f in dataclasses.fields(cls)}
+    unknown = sorted(set(fields) - set(known))
+    if unknown:
+        raise ValueError(f"config: got unknown field {prefix}{unknown[0]}, expected one of {', '.join(sorted(known))}")
+    values = {}
+    for name, value in fields.items():
+        kind = known[name].type
+        if dataclasses.is_dataclass(kind):
+            value = _build(typing.cast(type, kind), value, f"{prefix}{name}.")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise ValueError(f"config: {prefix or 'top level'}: {error}") from None
+
+
+def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Returns the fields that differ, by dotted name: (old value, new value)."""
+
+    def flat(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+        leaves: dict[str, Any] = {}
+        for name, value in fields.items():
+            leaves |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        return leaves
+
+    before, after = flat(to_json(old)), flat(to_json(new))
+    return {name: (before[name], after[name]) for name in before if before[name] != after[name]}

@@ -1,0 +1,189 @@
+"""Self-play: every lane makes one move by search; a finished game is replaced at once."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.config import RunConfig
+from azjax.network import evaluate
+from azjax.search import Model, game_model, gumbel_policy, puct_policy, random_action, sample_move
+from azjax.types import Metrics, Position, Variables
+from envs.core import Game, State, register_state
+
+PolicyFn = Callable[[Any, jax.Array, State, jax.Array], mctx.PolicyOutput]
+"""(variables, rng_key, states [B, ...], temperature float32[B]) -> action int32[B], action_weights float32[B, A], tree."""
+
+
+@register_state
+class Lanes:
+    """The games in progress."""
+
+    state: Any  # game states [B, ...], never terminated between plies
+    ply: jax.Array  # int32[B], moves made in this game
+
+
+@register_state
+class PlyResult:
+    """What one ply in every lane gave."""
+
+    position: Position  # [B], before the move
+    over: jax.Array  # bool[B], the move ended the game
+    truncated: jax.Array  # bool[B], it ended without an outcome
+    returns: jax.Array  # float32[B, 2], player i's, zeros unless over
+
+
+def start_lanes(game: Game, rng_key: jax.Array, num_lanes: int) -> Lanes:
+    """Returns `num_lanes` new games."""
+    states = jax.vmap(game.init)(jax.random.split(rng_key, num_lanes))
+    return Lanes(state=states, ply=jnp.zeros((num_lanes,), jnp.int32))
+
+
+def network_model(config: RunConfig, game: Game) -> Model:
+    """Returns the search's model of the game, evaluated by the run's network."""
+    in_search = config.learner.symmetry == "training_and_search"
+
+    def evaluate_states(variables: Variables, rng_key: jax.Array, states: State) -> tuple[jax.Array, jax.Array]:
+        return evaluate(config.network, game, variables, rng_key, states, random_symmetry=in_search)
+
+    return game_model(game, evaluate_states)
+
+
+def search_policy(
+    config: RunConfig, game: Game, *, explore: bool, simulations: int | None = None, algorithm: str | None = None
+) -> PolicyFn:
+    """Builds the policy that plays by search.
+
+    Args:
+      config: search constants and network.
+      game: the rules.
+      explore: root noise and sampled moves (self-play); without: the strongest move.
+      simulations, algorithm: in the place of the configured ones.
+
+    Returns:
+      A function of (variables, rng_key, states, temperature); temperature matters only when exploring.
+    """
+    search, model = config.search, network_model(config, game)
+    num_simulations = simulations or search.simulations
+    if (algorithm or search.algorithm) == "gumbel":
+        run = functools.partial(
+            gumbel_policy,
+            max_num_considered_actions=search.considered_actions,
+            gumbel_scale=1.0 if explore else 0.0,
+        )
+    else:
+        if search.dirichlet_alpha is None and explore:
+            raise ValueError("search.dirichlet_alpha: got None, expected a number (resolve_noise fills it in)")
+        run = functools.partial(
+            puct_policy,
+            dirichlet_fraction=search.dirichlet_fraction if explore else 0.0,
+            dirichlet_alpha=search.dirichlet_alpha or 1.0,
+            c_init=search.c_init,
+            c_base=search.c_base,
+            c_puct=search.c_puct,
+        )
+
+    def policy(variables: Variables, rng_key: jax.Array, states: State, temperature: jax.Array) -> mctx.PolicyOutput:
+        root_key, search_key, move_key = jax.random.split(rng_key, 3)
+        root = model.root(variables, root_key, states)
+        legal = jax.vmap(game.legal_action_mask)(states)
+        output = run(
+            variables,
+            search_key,
+            root,
+            model.recurrent,
+            num_simulations,
+            invalid_actions=(~legal).astype(jnp.float32),
+            max_depth=search.max_depth,
+            implementation=search.implementation,
+        )
+        if not explore:
+            return output
+        drawn = sample_move(move_key, output.action_weights, legal, temperature)
+        return output.replace(action=drawn)
+
+    return policy
+
+
+def play_ply(
+    config: RunConfig, game: Game, policy: PolicyFn, variables: Variables, rng_key: jax.Array, lanes: Lanes
+) -> tuple[Lanes, PlyResult]:
+    """Makes one move in every lane and replaces the games that ended.
+
+    Args:
+      config: temperature and its plies.
+      game: the rules.
+      policy: of `search_policy`.
+      variables: of the network.
+      rng_key: consumed.
+      lanes: [B].
+
+    Returns:
+      The lanes afterwards and what happened.
+    """
+    policy_key, init_key = jax.random.split(rng_key)
+    num_lanes = lanes.ply.shape[0]
+    selfplay = config.selfplay
+    temperature = jnp.where(lanes.ply < selfplay.temperature_plies, selfplay.temperature, 0.0)
+    output = policy(variables, policy_key, lanes.state, temperature)
+    at_root = output.search_tree
+    position = Position(
+        state=lanes.state,
+        search_weights=output.action_weights.astype(jnp.float16),
+        root_value=at_root.node_values[:, at_root.ROOT_INDEX],
+        mover=jax.vmap(game.to_move)(lanes.state).astype(jnp.int8),
+    )
+    moved = jax.vmap(game.step)(lanes.state, output.action)
+    over = jax.vmap(game.terminated)(moved)
+    result = PlyResult(
+        position=position,
+        over=over,
+        truncated=jax.vmap(game.truncated)(moved),
+        returns=jax.vmap(game.returns)(moved),
+    )
+    fresh = start_lanes(game, init_key, num_lanes)
+
+    def replaced(new: jax.Array, old: jax.Array) -> jax.Array:
+        return jnp.where(over.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
+
+    lanes = jax.tree.map(replaced, fresh, Lanes(state=moved, ply=lanes.ply + 1))
+    return lanes, result
+
+
+def count(result: PlyResult) -> Metrics:
+    """Counts what a ply tells about games and labels; sums over lanes, to be added up over plies."""
+    decided = result.over & ~result.truncated & (result.returns[:, 0] != result.returns[:, 1])
+    mover = result.position.mover.astype(jnp.int32)
+    mover_return = jnp.take_along_axis(result.returns, mover[:, None], axis=1)[:, 0]
+    weights = result.position.search_weights.astype(jnp.float32)
+    return {
+        "games": jnp.sum(result.over, dtype=jnp.int32),
+        "truncated": jnp.sum(result.truncated, dtype=jnp.int32),
+        "decided": jnp.sum(decided, dtype=jnp.int32),
+        "first_player_wins": jnp.sum(decided & (result.returns[:, 0] > result.returns[:, 1]), dtype=jnp.int32),
+        "won_by_last_mover": jnp.sum(decided & (mover_return > 0), dtype=jnp.int32),
+        "nonfinite_targets": jnp.sum(~jnp.isfinite(weights).all(axis=1), dtype=jnp.int32),
+    }
+
+
+def mean_legal_moves(game: Game, rng_key: jax.Array, num_games: int = 64, max_plies: int = 200) -> float:
+    """Returns the mean number of legal moves over uniformly random games (of at most `max_plies` plies)."""
+
+    @jax.jit
+    def play(rng_key: jax.Array) -> jax.Array:
+        def ply(carry: Any, key: jax.Array) -> tuple[Any, None]:
+            states, legal, positions = carry
+            mask = jax.vmap(game.legal_action_mask)(states)
+            number = jnp.sum(mask, axis=1, dtype=jnp.int32)
+            states = jax.vmap(game.step)(states, random_action(key, mask))
+            return (states, legal + jnp.sum(number), positions + jnp.sum(number > 0)), None
+
+        start = jax.vmap(game.init)(jax.random.split(rng_key, num_games))
+        keys = jax.random.split(rng_key, min(max_plies, game.max_plies or max_plies))
+        (_, legal, positions), _ = jax.lax.scan(ply, (start, jnp.int32(0), jnp.int32(0)), keys)
+        return legal / positions
+
+    return float(play(rng_key))

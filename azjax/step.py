@@ -1,0 +1,175 @@
+"""One step of a run: P plies in every lane, then U updates. The table of contents of azjax, and its SPMD program.
+
+`step(run_state) -> (run_state, metrics)` runs over the mesh axis "data": lanes and replay are split over the devices,
+everything else is equal on all of them, gradients are averaged. Fused, the step is one compiled program; split, the
+plies are one and each update is a call of another. On CPU a convolution's gradient inside a scan is some 30 times
+slower than alone (jax issue 12868), so "auto" splits there and fuses on accelerators.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from azjax import network
+from azjax.config import RunConfig
+from azjax.learner import Learner, start_learner, update
+from azjax.replay import Replay, draw, start_replay, write
+from azjax.selfplay import Lanes, count, play_ply, search_policy, start_lanes
+from azjax.types import Metrics, Variables
+from envs.core import Game, register_state
+
+AXIS = "data"
+
+
+@register_state
+class RunState:
+    """Everything that a run needs to go on; checkpoints hold it whole. Lane axes are global (all devices)."""
+
+    learner: Learner
+    best: Variables  # the gate's holder; {} without a gate
+    lanes: Lanes  # [B]
+    replay: Replay  # [L, B]
+    rng_key: jax.Array  # the run's root key: never consumed, folded with step and device
+    step: jax.Array  # int32[], steps done
+
+
+def make_mesh(num_devices: int) -> Mesh:
+    """Returns a mesh over the first `num_devices` devices (0: all).
+
+    Raises:
+      ValueError: there are fewer.
+    """
+    devices = jax.devices()
+    wanted = num_devices or len(devices)
+    if wanted > len(devices):
+        raise ValueError(f"devices: got {wanted}, expected at most {len(devices)} ({devices[0].platform} devices here)")
+    return Mesh(np.array(devices[:wanted]), (AXIS,), axis_types=(AxisType.Auto,))
+
+
+def _specs() -> RunState:
+    """Returns, as a prefix of RunState, how each part lies on the mesh."""
+    equal, lanes, rows = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)
+    replay = Replay(positions=rows, outcome=rows, has_outcome=rows, head=equal, filled=equal, pending=lanes)
+    return RunState(learner=equal, best=equal, lanes=lanes, replay=replay, rng_key=equal, step=equal)
+
+
+def _split(name: str, total: int, num_devices: int) -> int:
+    if total % num_devices:
+        raise ValueError(f"{name}: got {total}, expected a multiple of the {num_devices} devices")
+    return total // num_devices
+
+
+class Step:
+    """The compiled programs of a run: `init`, and the step itself."""
+
+    def __init__(self, config: RunConfig, game: Game, mesh: Mesh):
+        """Traces nothing yet.
+
+        Raises:
+          ValueError: lanes or batch do not divide by the devices, or a whole game does not fit into replay.
+        """
+        self.config, self.game, self.mesh = config, game, mesh
+        self.num_lanes = _split("selfplay.lanes", config.selfplay.lanes, mesh.size)
+        self.num_samples = _split("learner.batch", config.learner.batch, mesh.size)
+        self.total_updates = max(config.steps * config.learner.updates, 1)
+        self.policy = search_policy(config, game, explore=True)
+        platform = mesh.devices.flat[0].platform
+        self.fused = platform != "cpu" if config.learner.fused == "auto" else config.learner.fused == "true"
+        specs, equal, per_device = _specs(), PartitionSpec(), PartitionSpec(AXIS)
+        lanes_in, trained = (equal, equal, specs.lanes, specs.replay, equal, equal), (equal, specs.replay, equal, equal)
+
+        def spmd(function: Any, in_specs: Any, out_specs: Any, donate: tuple[int, ...]) -> Any:
+            # check_vma=False: the search's loops start from constants that are the same on all devices.
+            mapped = jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+            return jax.jit(mapped, donate_argnums=donate)
+
+        self.init = jax.jit(self._init, out_shardings=self.shardings())
+        self._play = spmd(self._play_plies, lanes_in, (specs.lanes, specs.replay, per_device), (2, 3))
+        self._update = spmd(self._update_once, (*trained, equal), (equal, per_device), (0,))
+        self._step = spmd(self._fused_step, (specs,), (specs, per_device), (0,))
+
+    def shardings(self) -> Any:
+        """Returns RunState's shardings, a prefix of it."""
+        is_spec = lambda leaf: isinstance(leaf, PartitionSpec)  # noqa: E731
+        return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), _specs(), is_leaf=is_spec)
+
+    def __call__(self, state: RunState) -> tuple[RunState, Metrics]:
+        """Runs one step; `state` is donated. Metrics are per device: [D] for sums and means over plies or updates."""
+        if self.fused:
+            return self._step(state)
+        lanes, replay, metrics = self._play(
+            state.learner.variables, state.best, state.lanes, state.replay, state.rng_key, state.step
+        )
+        learner, all_learned = state.learner, []
+        for number in range(self.config.learner.updates):
+            learner, learned = self._update(learner, replay, state.rng_key, state.step, np.int32(number))
+            all_learned.append(learned)
+        if all_learned:
+            metrics = metrics | jax.tree.map(lambda *values: sum(values) / len(values), *all_learned)
+        state = dataclasses.replace(state, learner=learner, lanes=lanes, replay=replay, step=state.step + 1)
+        return state, metrics
+
+    def _init(self, rng_key: jax.Array) -> RunState:
+        network_key, lanes_key, run_key = jax.random.split(rng_key, 3)
+        variables = network.init(self.config.network, self.game, network_key)
+        lanes = start_lanes(self.game, lanes_key, self.config.selfplay.lanes)
+        learner = start_learner(self.config, variables, self.total_updates)
+        _, result = jax.eval_shape(self._ply, variables, rng_key, lanes)
+        return RunState(
+            learner=learner,
+            best=variables if self.config.gate.every else {},
+            lanes=lanes,
+            replay=start_replay(result.position, self.config.replay.plies, self.game.max_plies),
+            rng_key=run_key,
+            step=jnp.int32(0),
+        )
+
+    def _ply(self, variables: Variables, rng_key: jax.Array, lanes: Lanes) -> Any:
+        return play_ply(self.config, self.game, self.policy, variables, rng_key, lanes)
+
+    def _key(self, rng_key: jax.Array, step: jax.Array, purpose: int) -> jax.Array:
+        for number in (step, jax.lax.axis_index(AXIS), purpose):
+            rng_key = jax.random.fold_in(rng_key, number)
+        return rng_key
+
+    def _play_plies(
+        self, variables: Variables, best: Variables, lanes: Lanes, replay: Replay, rng_key: jax.Array, step: jax.Array
+    ) -> tuple[Lanes, Replay, Metrics]:
+        actor = best if self.config.selfplay.actor == "best" else variables
+
+        def ply(carry: tuple[Lanes, Replay], key: jax.Array) -> tuple[tuple[Lanes, Replay], Metrics]:
+            lanes, replay = carry
+            lanes, result = self._ply(actor, key, lanes)
+            return (lanes, write(replay, result)), count(result)
+
+        keys = jax.random.split(self._key(rng_key, step, 0), self.config.selfplay.plies)
+        (lanes, replay), counts = jax.lax.scan(ply, (lanes, replay), keys)
+        metrics = {name: jnp.sum(values)[None] for name, values in counts.items()}
+        return lanes, replay, metrics
+
+    def _update_once(
+        self, learner: Learner, replay: Replay, rng_key: jax.Array, step: jax.Array, number: jax.Array
+    ) -> tuple[Learner, Metrics]:
+        draw_key, symmetry_key = jax.random.split(jax.random.fold_in(self._key(rng_key, step, 1), number))
+        drawn = draw(replay, draw_key, self.num_samples)
+        learner, metrics = update(self.config, self.game, self.total_updates, learner, drawn, symmetry_key, AXIS)
+        return learner, {name: value[None] for name, value in metrics.items()}
+
+    def _fused_step(self, state: RunState) -> tuple[RunState, Metrics]:
+        lanes, replay, metrics = self._play_plies(
+            state.learner.variables, state.best, state.lanes, state.replay, state.rng_key, state.step
+        )
+        learner = state.learner
+        if self.config.learner.updates:
+            learner, learned = jax.lax.scan(
+                lambda learner, number: self._update_once(learner, replay, state.rng_key, state.step, number),
+                learner,
+                jnp.arange(self.config.learner.updates, dtype=jnp.int32),
+            )
+            metrics = metrics | {name: jnp.mean(values, axis=0) for name, values in learned.items()}
+        state = dataclasses.replace(state, learner=learner, lanes=lanes, replay=replay, step=state.step + 1)
+        return state, metrics
