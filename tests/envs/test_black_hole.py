@@ -59,21 +59,21 @@ def _replay(game, actions):
     return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), start, states)
 
 
-@pytest.mark.parametrize("tie_break", ["rings", "none"])
 @pytest.mark.parametrize("rows", _ROWS)
-def test_given_games(rows, tie_break):
+def test_given_games(rows):
     games = [game for game in _GAMES if game["rows"] == rows]
-    game = BlackHole(rows, tie_break)
+    game = BlackHole(rows)
     actions = np.array([given["actions"] for given in games], np.int32).T
     states = _replay(game, actions)
-    over = jax.vmap(jax.vmap(game.terminated))(states)
+    over = np.asarray(jax.vmap(jax.vmap(game.terminated))(states))
     assert over[-1].all()
     assert not over[:-1].any()
     end = jax.tree.map(lambda leaf: leaf[-1], states)
-    returns = np.asarray(jax.vmap(game.returns)(end))
+    by_rings = jax.jit(jax.vmap(game.returns))(end)
+    by_ring_1 = jax.jit(jax.vmap(BlackHole(rows, "none").returns))(end)
     for lane, given in enumerate(games):
-        expected = given["reward_p0"] if tie_break == "rings" else given["ring1_only"]
-        assert returns[lane].tolist() == [expected, -expected]
+        assert by_rings[lane].tolist() == [given["reward_p0"], -given["reward_p0"]]
+        assert by_ring_1[lane].tolist() == [given["ring1_only"], -given["ring1_only"]]
         tiles = np.asarray(end.tiles[lane]).tolist()
         assert tiles.index(0) == given["hole"]
         for ring, sums in zip(_rings(rows, given["hole"]), given["ring_sums"], strict=True):
@@ -102,7 +102,7 @@ def test_given_endgames(number):
     assert (values.max() if endgame["to_move"] == 0 else values.min()) == endgame["value_p0"]
 
 
-@pytest.mark.parametrize("rows", [2, 5, 6, 9, 10, 13, 22])
+@pytest.mark.parametrize("rows", [5, 6, 9, 10, 22])
 def test_rings_decide_nearest_first(rows):
     """Full boards of tiles 1 and -1, on which sums often tie for several rings, equal the plain count."""
     games = 300
@@ -123,7 +123,7 @@ def test_rings_decide_nearest_first(rows):
     for tie_break in ("rings", "none"):
         game = BlackHole(rows, tie_break)
         state = BlackHoleState(jnp.asarray(tiles), jnp.full(games, cells - 1, jnp.int16))
-        returns = np.asarray(jax.vmap(game.returns)(state))[:, 0]
+        returns = np.asarray(jax.jit(jax.vmap(game.returns))(state))[:, 0]
         decided = 0
         for lane in range(games):
             board = tiles[lane].tolist()
