@@ -168,9 +168,9 @@ def check_truncation(game: Game, played: PlayedGames) -> None:
     half = max(plies // 2, 1)
     if half < plies:
         seen = replay(half)
-        cut = moves_before >= half
+        cut = np.cumsum((moves_before >= half) & ~chance) > 0  # from the first move too many on
         where = f"max_plies={half}"
-        require(not (seen.truncated & ~cut).any(), game, "truncated", where, "True before the limit")
+        require(not (seen.truncated & (moves_before < half)).any(), game, "truncated", where, "True before the limit")
         at_limit = seen.truncated[cut] & seen.terminated[cut]
         require(at_limit.all(), game, "truncated", where, "not truncated and terminated from the limit on")
         require((seen.returns[cut] == 0).all(), game, "truncated", where, "returns are not zero")

@@ -35,6 +35,7 @@ class Turn(NamedTuple):
 
 
 def look(game: Game, state: State) -> Position:
+    """Returns all that `game` says about one position."""
     return Position(
         game.legal_action_mask(state),
         game.legal_actions(state),

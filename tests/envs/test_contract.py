@@ -43,7 +43,7 @@ def test_game_keeps_the_contract(name):
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
-    summary = check_game(envs.make(name), games=16, eager=False)
+    summary = check_game(envs.make(name), games=16, thorough=False)
     assert summary.id == name
     assert summary.symmetries_replayed == symmetries
     assert (summary.truncated > 0) == ("max_plies" in name)
@@ -205,7 +205,7 @@ class Storing(Own):
 )
 def test_broken_game_is_found(broken, message):
     with pytest.raises(AssertionError, match=f"own: {message}"):
-        check_game(broken(), games=8, eager=False)
+        check_game(broken(), games=8, thorough=False)
 
 
 def test_game_equal_to_none_of_its_name_is_found():
@@ -218,8 +218,22 @@ def test_game_equal_to_none_of_its_name_is_found():
 
 
 def test_moves_and_results_are_counted():
-    summary = check_game(envs.make("black_hole", rows=2), games=8, eager=False)
+    summary = check_game(envs.make("black_hole", rows=2), games=8, thorough=False)
     assert (summary.games, summary.positions, summary.longest, summary.draws) == (8, 16, 2, 8)
     assert summary.mean_plies == 2.0
     assert summary.mean_legal_actions == 2.5
     assert summary.first_player_share == 0.5
+
+
+def test_chance_keeps_the_contract(dice_game):
+    summary = check_game(dice_game, games=64)
+    assert (summary.positions, summary.longest, summary.mean_plies) == (256, 4, 4.0)
+
+
+def test_chances_that_are_no_probabilities_are_found(dice_game):
+    class Loaded(type(dice_game)):
+        def chance_probs(self, state):
+            return jnp.array([0.5, 0.75], jnp.float32)
+
+    with pytest.raises(AssertionError, match=r"dice: chance_probs: game 0 after 1 events: got \[0.5"):
+        check_game(Loaded())
