@@ -1,0 +1,79 @@
+"""Tournaments: matches between pairs of players, and their results as ratings take them."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from jax.sharding import Mesh
+
+from azjax.arena import Match, play_match
+from azjax.players import Player
+from azjax.rating import PairResult
+from envs.core import Game
+
+
+def round_robin(
+    game: Game,
+    players: Sequence[Player],
+    *,
+    games: int,
+    mesh: Mesh,
+    seed: int = 0,
+    opening_plies: int = 2,
+    lanes: int = 512,
+    pairs: Sequence[tuple[int, int]] | None = None,
+    on_match: Callable[[Match], None] = lambda match: None,
+) -> tuple[list[Match], list[PairResult]]:
+    """Plays a match between each two players.
+
+    Every match has the same openings, so that players are compared on the same positions.
+
+    Args:
+      game: the rules.
+      players: at least two, of different names.
+      games: of each match, an even number.
+      mesh: devices to use.
+      seed: of openings and of random choices: the same arguments give the same games.
+      opening_plies: random plies before the players take over.
+      lanes: games side by side, at most.
+      pairs: indices into `players` of those who meet; None for everyone against everyone.
+      on_match: called after each match.
+
+    Returns:
+      The matches in the order of `pairs`, and their results by who moved first.
+
+    Raises:
+      ValueError: fewer than two players, a name that comes twice, or an odd number of games.
+    """
+    names = [player.name for player in players]
+    if len(names) < 2:
+        raise ValueError(f"players: got {len(names)}, expected at least 2")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"players: got {name} twice, expected different players")
+    matches, results = [], []
+    for first, second in itertools.combinations(range(len(players)), 2) if pairs is None else pairs:
+        match = play_match(
+            game,
+            players[first],
+            players[second],
+            games=games,
+            mesh=mesh,
+            seed=seed,
+            opening_plies=opening_plies,
+            lanes=lanes,
+        )
+        on_match(match)
+        matches.append(match)
+        results += pair_results(match)
+    return matches, results
+
+
+def pair_results(match: Match) -> list[PairResult]:
+    """Returns a match's games by who moved first; a truncated game is a draw."""
+    results = []
+    for first, second in ((match.a, match.b), (match.b, match.a)):
+        values = [record.returns[0] for record in match.records if record.first == first]
+        wins, losses = sum(value > 0 for value in values), sum(value < 0 for value in values)
+        draws = len(values) - wins - losses
+        results.append(PairResult(a=first, b=second, wins=wins, draws=draws, losses=losses))
+    return results
