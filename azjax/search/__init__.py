@@ -1,7 +1,7 @@
 """Tree search, batched over games: `search` and the policies built on it, with mctx's types and results."""
 
 from azjax.search.loop import search
-from azjax.search.model import game_model, rollout_model
+from azjax.search.model import Model, game_model, random_action, rollout_model
 from azjax.search.policy import (
     dirichlet_noise,
     gumbel_policy,
@@ -13,6 +13,7 @@ from azjax.search.policy import (
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
 
 __all__ = [
+    "Model",
     "dirichlet_noise",
     "first_argmax",
     "game_model",
@@ -21,6 +22,7 @@ __all__ = [
     "mask_logits",
     "puct_policy",
     "puct_scores",
+    "random_action",
     "rollout_model",
     "sample_move",
     "search",

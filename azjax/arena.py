@@ -1,0 +1,216 @@
+"""The arena: matches of many games side by side on the device, each opening played with both seats.
+
+The host keeps the list of games; a lane whose game ended takes the next one. Both players' choices and the rules are
+compiled programs over all devices.
+"""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from azjax.players import ChooseFn, Player
+from azjax.search import random_action
+from azjax.step import AXIS
+from envs.core import Game, State
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GameRecord:
+    """One game."""
+
+    first: str  # name of the player in seat 0
+    second: str
+    actions: tuple[int, ...]
+    opening_plies: int  # of `actions`, played at random
+    returns: tuple[float, float]  # player i's
+    truncated: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Match:
+    """The result of a match, from a's side."""
+
+    game: str
+    a: str
+    b: str
+    wins: int
+    draws: int
+    losses: int
+    distinct: int  # different games, by their moves
+    seconds: float
+    records: tuple[GameRecord, ...]
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+
+def play_match(
+    game: Game,
+    a: Player,
+    b: Player,
+    *,
+    games: int,
+    mesh: Mesh,
+    seed: int = 0,
+    opening_plies: int = 2,
+    lanes: int = 512,
+    on_progress: Callable[[int, int], None] = lambda done, games: None,
+) -> Match:
+    """Plays `games` games between a and b; game 2i and 2i + 1 have the same opening and exchanged seats.
+
+    A truncated game counts as a draw and says so in its record.
+
+    Args:
+      game: the rules.
+      a, b: players.
+      games: an even number.
+      mesh: devices to use.
+      seed: of openings and of random choices: the same arguments give the same games.
+      opening_plies: random plies before the players take over; fewer where the game would end.
+      lanes: games side by side, at most.
+      on_progress: called with (games done, games).
+
+    Raises:
+      ValueError: games is odd or below 2.
+    """
+    if games < 2 or games % 2:
+        raise ValueError(f"games: got {games}, expected an even number of at least 2 (both seats of each opening)")
+    started = time.perf_counter()
+    key = jax.random.key(seed)
+    openings, opening_actions = _openings(game, games // 2, opening_plies)(jax.random.fold_in(key, 0))
+    opening_actions = np.asarray(opening_actions)
+    num_lanes = min(lanes, games)
+    width = -(-num_lanes // (2 * mesh.size)) * mesh.size
+    players = (a, b)
+    choosers = [_chooser(player.choose, mesh) for player in players]
+    advance, load, look = _programs(game)
+
+    next_game = num_lanes
+    game_of = np.arange(num_lanes)
+    actions = [[int(x) for x in opening_actions[g // 2] if x >= 0] for g in range(games)]
+    opened = [len(moves) for moves in actions]
+    results: list[GameRecord | None] = [None] * games
+    states = load(openings, game_of // 2)
+    alive = np.ones(num_lanes, bool)
+    done = number = 0
+    while alive.any():
+        mover, over, truncated, returns = map(np.asarray, look(states))
+        refill = np.zeros(num_lanes, bool)
+        for lane in np.flatnonzero(alive & over):
+            g = int(game_of[lane])
+            names = (a.name, b.name) if g % 2 == 0 else (b.name, a.name)
+            results[g] = GameRecord(
+                first=names[0],
+                second=names[1],
+                actions=tuple(actions[g]),
+                opening_plies=opened[g],
+                returns=(float(returns[lane, 0]), float(returns[lane, 1])),
+                truncated=bool(truncated[lane]),
+            )
+            done += 1
+            if next_game < games:
+                game_of[lane], refill[lane] = next_game, True
+                next_game += 1
+            else:
+                alive[lane] = False
+        if refill.any():
+            fresh = load(openings, game_of // 2)
+            states = _merge(jnp.asarray(refill), fresh, states)
+            on_progress(done, games)
+            continue
+        seat_of_a = game_of % 2
+        moves = np.full(num_lanes, -1, np.int32)
+        for index, choose in enumerate(choosers):
+            waiting = np.flatnonzero(alive & ((mover == seat_of_a) if index == 0 else (mover != seat_of_a)))[:width]
+            if not waiting.size:
+                continue
+            # Lanes that find no room wait for the next round; padding repeats the first.
+            rows = np.resize(waiting, width)
+            rows[waiting.size :] = waiting[0]
+            number += 1
+            chosen = choose(players[index].params, jax.random.fold_in(key, number), load(states, rows))
+            moves[waiting] = np.asarray(chosen)[: waiting.size]
+        states = advance(states, moves)
+        for lane in np.flatnonzero(moves >= 0):
+            actions[game_of[lane]].append(int(moves[lane]))
+        on_progress(done, games)
+    return _summary(game, a.name, b.name, tuple(filter(None, results)), time.perf_counter() - started)
+
+
+def _summary(game: Game, a: str, b: str, records: tuple[GameRecord, ...], seconds: float) -> Match:
+    of_a = [record.returns[number % 2] for number, record in enumerate(records)]
+    return Match(
+        game=game.id,
+        a=a,
+        b=b,
+        wins=sum(value > 0 for value in of_a),
+        draws=sum(value == 0 for value in of_a),
+        losses=sum(value < 0 for value in of_a),
+        distinct=len({record.actions for record in records}),
+        seconds=seconds,
+        records=records,
+    )
+
+
+@functools.lru_cache
+def _openings(game: Game, number: int, plies: int) -> Callable[[jax.Array], tuple[State, jax.Array]]:
+    """Returns a program: key -> (states [number], actions int32[number, plies], -1 where none was played)."""
+
+    def play(rng_key: jax.Array) -> tuple[State, jax.Array]:
+        states = jax.vmap(game.init)(jax.random.split(jax.random.fold_in(rng_key, 0), number))
+
+        def ply(carry: tuple[State, jax.Array], index: jax.Array) -> tuple[tuple[State, jax.Array], jax.Array]:
+            states, going = carry
+            mask = jax.vmap(game.legal_action_mask)(states)
+            action = random_action(jax.random.fold_in(rng_key, index), mask)
+            moved = jax.vmap(game.step)(states, action)
+            going = going & ~jax.vmap(game.terminated)(moved)
+            return (_merge(going, moved, states), going), jnp.where(going, action, -1)
+
+        start = (states, jnp.ones((number,), jnp.bool_))
+        (states, _), actions = jax.lax.scan(ply, start, jnp.arange(1, plies + 1, dtype=jnp.int32))
+        return states, actions.T
+
+    return jax.jit(play)
+
+
+def _merge(where: jax.Array, a: State, b: State) -> State:
+    """Returns lane by lane a where `where` bool[B], else b."""
+    return jax.tree.map(lambda x, y: jnp.where(where.reshape(-1, *(1,) * (x.ndim - 1)), x, y), a, b)
+
+
+@functools.lru_cache
+def _programs(game: Game) -> tuple[Callable, Callable, Callable]:
+    """Returns compiled advance(states, moves int32[B], -1 to stay), load(states, rows) and look(states)."""
+
+    def advance(states: State, moves: jax.Array) -> State:
+        moved = jax.vmap(game.step)(states, jnp.maximum(moves, 0))
+        return _merge(moves >= 0, moved, states)
+
+    def load(states: State, rows: jax.Array) -> State:
+        return jax.tree.map(lambda leaf: leaf[rows], states)
+
+    def look(states: State) -> tuple[jax.Array, ...]:
+        return tuple(jax.vmap(ask)(states) for ask in (game.to_move, game.terminated, game.truncated, game.returns))
+
+    return jax.jit(advance), jax.jit(load), jax.jit(look)
+
+
+@functools.lru_cache
+def _chooser(choose: ChooseFn, mesh: Mesh) -> Callable[[Any, jax.Array, State], jax.Array]:
+    """Compiles `choose` over the mesh: the games are split over the devices, each with a key of its own."""
+
+    def on_device(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        return choose(params, jax.random.fold_in(rng_key, jax.lax.axis_index(AXIS)), states)
+
+    equal, lanes = PartitionSpec(), PartitionSpec(AXIS)
+    mapped = jax.shard_map(on_device, mesh=mesh, in_specs=(equal, equal, lanes), out_specs=lanes, check_vma=False)
+    return jax.jit(mapped)

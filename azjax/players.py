@@ -1,0 +1,209 @@
+"""Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
+
+random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|policy,temperature=0,top_p=1
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from azjax.config import RunConfig
+from azjax.network import evaluate
+from azjax.search import first_argmax, mask_logits, random_action, rollout_model, sample_move, uct_policy
+from azjax.selfplay import search_policy
+from azjax.types import Variables
+from envs.core import Game, State
+
+UCT_EXPLORATION = 0.5
+"""c of UCB1 for `uct:N`, chosen once by a round robin (docs/evaluation.md), on the scale of returns in [-1, 1]."""
+
+ChooseFn = Callable[[Any, jax.Array, State], jax.Array]
+"""(params, rng_key, states [B, ...]) -> actions int32[B]; pure, so that the arena can compile it."""
+
+
+class Player(NamedTuple):
+    """Someone who plays."""
+
+    name: str
+    choose: ChooseFn
+    params: Any
+
+
+class LoadedRun(NamedTuple):
+    """An agent out of a run directory."""
+
+    config: RunConfig
+    variables: Variables
+    step: int
+
+
+class LoadRunFn(Protocol):
+    """Reads an agent: (directory, step or None for the newest) -> LoadedRun."""
+
+    def __call__(self, directory: str, step: int | None) -> LoadedRun: ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlayerSpec:
+    """A player's word, taken apart."""
+
+    kind: str
+    argument: str
+    options: tuple[tuple[str, str], ...]
+
+
+def parse_player(word: str) -> PlayerSpec:
+    """Takes a player's word apart.
+
+    Raises:
+      ValueError: the word is not of the form KIND[:ARGUMENT][,OPTION=VALUE...], or KIND or an OPTION is unknown.
+    """
+    head, *rest = word.split(",")
+    kind, _, argument = head.partition(":")
+    allowed = _OPTIONS.get(kind)
+    if allowed is None:
+        raise ValueError(f"player: got {word!r}, expected {', '.join(_EXAMPLES)}")
+    options = []
+    for text in rest:
+        name, equals, value = text.partition("=")
+        if not equals or name not in allowed:
+            expected = ", ".join(f"{option}=..." for option in allowed) or "no options"
+            raise ValueError(f"player {word!r}: got option {text!r}, expected {expected}")
+        options.append((name, value))
+    return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
+
+
+_EXAMPLES = ("random", "uct:400", "run:runs/NAME")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "random": (),
+    "uct": ("c",),
+    "run": ("simulations", "search", "temperature", "top_p"),
+}
+
+
+def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
+    """Builds a player.
+
+    Args:
+      game: what it plays.
+      word: see the top of the file.
+      load_run: reads agents.
+
+    Raises:
+      ValueError: the word is malformed, or the run is of another game or cannot be read.
+    """
+    spec = parse_player(word)
+    options = dict(spec.options)
+    if spec.kind == "random":
+        if spec.argument:
+            raise ValueError(f"player: got {word!r}, expected random without an argument")
+        return Player(word, _random_chooser(game), ())
+    if spec.kind == "uct":
+        simulations = _number(word, "simulations", spec.argument, int, 1)
+        exploration = _number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
+        return Player(word, _uct_chooser(game, simulations, exploration), ())
+    directory, _, at = spec.argument.partition("@")
+    if not directory:
+        raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
+    run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
+    if run.config.game != game.id:
+        raise ValueError(f"player {word!r}: got a run of {run.config.game}, expected one of {game.id}")
+    return run_player(game, run, word, options)
+
+
+def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | None = None) -> Player:
+    """Builds the player of an agent; `options` as in its word."""
+    options = options or {}
+    simulations = _number(word, "simulations", options.get("simulations", "0"), int, 0)
+    kind = options.get("search", run.config.search.algorithm)
+    if kind not in ("gumbel", "puct", "policy"):
+        raise ValueError(f"player {word!r}: got search={kind}, expected gumbel, puct or policy")
+    temperature = _number(word, "temperature", options.get("temperature", "0"), float, 0.0)
+    top_p = _number(word, "top_p", options.get("top_p", "1"), float, 0.0)
+    if not 0 < top_p <= 1:
+        raise ValueError(f"player {word!r}: got top_p={top_p}, expected a number above 0, at most 1")
+    # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
+    config = RunConfig(game=run.config.game, network=run.config.network, search=run.config.search)
+    if run.config.learner.symmetry == "training_and_search":
+        config = dataclasses.replace(config, learner=run.config.learner)
+    if kind == "policy":
+        choose = _policy_chooser(game, config, temperature, top_p)
+    else:
+        if top_p < 1:
+            raise ValueError(f"player {word!r}: got top_p with search={kind}, expected search=policy")
+        choose = _search_chooser(game, config, simulations or config.search.simulations, kind, temperature)
+    return Player(word, choose, run.variables)
+
+
+def _number(word: str, name: str, text: str, kind: type, least: float) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not value >= least:
+        what = "a whole number" if kind is int else "a number"
+        raise ValueError(f"player {word!r}: got {name} {text!r}, expected {what} of at least {least}")
+    return value
+
+
+@functools.lru_cache
+def _random_chooser(game: Game) -> ChooseFn:
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        del params
+        return random_action(rng_key, jax.vmap(game.legal_action_mask)(states))
+
+    return choose
+
+
+@functools.lru_cache
+def _uct_chooser(game: Game, simulations: int, exploration: float) -> ChooseFn:
+    model = rollout_model(game)
+
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        root_key, search_key = jax.random.split(rng_key)
+        root = model.root(params, root_key, states)
+        return uct_policy(params, search_key, root, model.recurrent, simulations, exploration=exploration).action
+
+    return choose
+
+
+@functools.lru_cache
+def _search_chooser(game: Game, config: RunConfig, simulations: int, kind: str, temperature: float) -> ChooseFn:
+    policy = search_policy(config, game, explore=False, simulations=simulations, algorithm=kind)
+
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        search_key, move_key = jax.random.split(rng_key)
+        output = policy(params, search_key, states, jnp.zeros(()))
+        if temperature == 0:
+            return output.action
+        legal = jax.vmap(game.legal_action_mask)(states)
+        return sample_move(move_key, output.action_weights, legal, temperature)
+
+    return choose
+
+
+@functools.lru_cache
+def _policy_chooser(game: Game, config: RunConfig, temperature: float, top_p: float) -> ChooseFn:
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        evaluate_key, move_key = jax.random.split(rng_key)
+        logits, _ = evaluate(config.network, game, params, evaluate_key, states)
+        logits = mask_logits(logits, jax.vmap(game.legal_action_mask)(states))
+        if temperature == 0:
+            return jax.vmap(first_argmax)(logits)
+        kept = _nucleus(logits / temperature, top_p)
+        return jax.random.categorical(move_key, kept, axis=-1).astype(jnp.int32)
+
+    return choose
+
+
+def _nucleus(logits: jax.Array, top_p: float) -> jax.Array:
+    """Masks all but the likeliest actions that together have probability `top_p` (Holtzman et al. 2020)."""
+    probs = jax.nn.softmax(logits)
+    ordered = jnp.sort(probs, axis=-1, descending=True)
+    before = jnp.cumsum(ordered, axis=-1) - ordered
+    least = jnp.min(jnp.where(before < top_p, ordered, jnp.inf), axis=-1, keepdims=True)
+    return mask_logits(logits, probs >= least)
