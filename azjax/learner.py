@@ -127,8 +127,8 @@ def start_learner(config: RunConfig, variables: Variables, total_updates: int) -
 def _mean_over_devices(tree: Any, axis_name: str) -> Any:
     """Averages float32 leaves over the axis in one all-reduce.
 
-    One, because on CPU each waits in a thread of XLA's pool: with several at once the devices' threads can all wait for
-    one another.
+    One, because each costs a round trip; and on CPU each waits in a thread of XLA's pool, where several can wait for
+    one another for ever.
     """
     flat, unravel = jax.flatten_util.ravel_pytree(tree)
     return unravel(jax.lax.pmean(flat, axis_name))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
+import envs
 from azjax.config import RunConfig
 from azjax.network import evaluate
 from azjax.search import first_argmax, mask_logits, random_action, rollout_model, sample_move, uct_policy
@@ -110,7 +111,7 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
     if not directory:
         raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
     run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
-    if run.config.game != game.id:
+    if envs.make(run.config.game) != game:
         raise ValueError(f"player {word!r}: got a run of {run.config.game}, expected one of {game.id}")
     return run_player(game, run, word, options)
 

@@ -1,9 +1,13 @@
 """One step of a run: P plies in every lane, then U updates. The table of contents of azjax, and its SPMD program.
 
 `step(run_state) -> (run_state, metrics)` runs over the mesh axis "data": lanes and replay are split over the devices,
-everything else is equal on all of them, gradients are averaged. Fused, the step is one compiled program; split, the
-plies are one and each update is a call of another. On CPU a convolution's gradient inside a scan is some 30 times
-slower than alone (jax issue 12868), so "auto" splits there and fuses on accelerators.
+everything else is equal on all of them, gradients are averaged.
+
+Fused, the step is one compiled program. Split, the plies are one, and each update is a call of another on the first
+device alone, where the devices' samples stand side by side under vmap with the same axis name: the same numbers. "auto"
+splits on CPU and fuses on accelerators. On CPU a convolution's gradient inside a scan is some 30 times slower than alone
+(jax issue 12868), and devices of one process wait for each other's gradients inside XLA's only thread pool, which stops
+for ever when it has no more threads than devices (a larger pool makes self-play half as fast).
 """
 
 import dataclasses
@@ -12,12 +16,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from azjax import network
 from azjax.config import RunConfig
 from azjax.learner import Learner, start_learner, update
-from azjax.replay import Replay, draw, start_replay, write
+from azjax.replay import Drawn, Replay, draw, start_replay, write
 from azjax.selfplay import Lanes, count, play_ply, search_policy, start_lanes
 from azjax.types import Metrics, Variables
 from envs.core import Game, register_state
@@ -79,8 +83,8 @@ class Step:
         self.policy = search_policy(config, game, explore=True)
         platform = mesh.devices.flat[0].platform
         self.fused = platform != "cpu" if config.learner.fused == "auto" else config.learner.fused == "true"
+        self.fused |= jax.process_count() > 1
         specs, equal, per_device = _specs(), PartitionSpec(), PartitionSpec(AXIS)
-        lanes_in, trained = (equal, equal, specs.lanes, specs.replay, equal, equal), (equal, specs.replay, equal, equal)
 
         def spmd(function: Any, in_specs: Any, out_specs: Any, donate: tuple[int, ...]) -> Any:
             # check_vma=False: the search's loops start from constants that are the same on all devices.
@@ -88,8 +92,10 @@ class Step:
             return jax.jit(mapped, donate_argnums=donate)
 
         self.init = jax.jit(self._init, out_shardings=self.shardings())
-        self._play = spmd(self._play_plies, lanes_in, (specs.lanes, specs.replay, per_device), (2, 3))
-        self._update = spmd(self._update_once, (*trained, equal), (equal, per_device), (0,))
+        in_specs = (equal, equal, specs.lanes, specs.replay, equal, equal)
+        self._play = spmd(self._play_plies, in_specs, (specs.lanes, specs.replay, per_device), (2, 3))
+        self._draw = spmd(self._draw_all, (specs.replay, equal, equal), per_device, ())
+        self._update = jax.jit(self._update_side_by_side, donate_argnums=(0,))
         self._step = spmd(self._fused_step, (specs,), (specs, per_device), (0,))
 
     def shardings(self) -> Any:
@@ -104,12 +110,16 @@ class Step:
         lanes, replay, metrics = self._play(
             state.learner.variables, state.best, state.lanes, state.replay, state.rng_key, state.step
         )
-        learner, all_learned = state.learner, []
-        for number in range(self.config.learner.updates):
-            learner, learned = self._update(learner, replay, state.rng_key, state.step, np.int32(number))
-            all_learned.append(learned)
-        if all_learned:
-            metrics = metrics | jax.tree.map(lambda *values: sum(values) / len(values), *all_learned)
+        learner = state.learner
+        if self.config.learner.updates:
+            one, equal = SingleDeviceSharding(self.mesh.devices.flat[0]), NamedSharding(self.mesh, PartitionSpec())
+            drawn, symmetry_keys = jax.device_put(self._draw(replay, state.rng_key, state.step), one)
+            learner, all_learned = jax.device_put(learner, one), []
+            for number in range(self.config.learner.updates):
+                learner, learned = self._update(learner, drawn, symmetry_keys, np.int32(number))
+                all_learned.append(learned)
+            learner = jax.device_put(learner, equal)
+            metrics = metrics | {k: sum(learned[k] for learned in all_learned) / len(all_learned) for k in learned}
         state = dataclasses.replace(state, learner=learner, lanes=lanes, replay=replay, step=state.step + 1)
         return state, metrics
 
@@ -151,13 +161,23 @@ class Step:
         metrics = {name: jnp.sum(values)[None] for name, values in counts.items()}
         return lanes, replay, metrics
 
-    def _update_once(
-        self, learner: Learner, replay: Replay, rng_key: jax.Array, step: jax.Array, number: jax.Array
+    def _draw_all(self, replay: Replay, rng_key: jax.Array, step: jax.Array) -> tuple[Drawn, jax.Array]:
+        """Draws this device's samples of all U updates, and a key for the symmetries of each: [1, U, ...]."""
+        number = jnp.arange(self.config.learner.updates, dtype=jnp.int32)
+        keys = jax.vmap(lambda n: jax.random.split(jax.random.fold_in(self._key(rng_key, step, 1), n)))(number)
+        drawn = jax.lax.map(lambda key: draw(replay, key, self.num_samples), keys[:, 0])
+        return jax.tree.map(lambda leaf: leaf[None], (drawn, keys[:, 1]))
+
+    def _update_once(self, learner: Learner, drawn: Drawn, symmetry_key: jax.Array) -> tuple[Learner, Metrics]:
+        return update(self.config, self.game, self.total_updates, learner, drawn, symmetry_key, AXIS)
+
+    def _update_side_by_side(
+        self, learner: Learner, drawn: Drawn, symmetry_keys: jax.Array, number: jax.Array
     ) -> tuple[Learner, Metrics]:
-        draw_key, symmetry_key = jax.random.split(jax.random.fold_in(self._key(rng_key, step, 1), number))
-        drawn = draw(replay, draw_key, self.num_samples)
-        learner, metrics = update(self.config, self.game, self.total_updates, learner, drawn, symmetry_key, AXIS)
-        return learner, {name: value[None] for name, value in metrics.items()}
+        """Does on one device what `_update_once` does on all: the leading axis of `drawn` [D, U, ...] is the mesh's."""
+        drawn, keys = jax.tree.map(lambda leaf: leaf[:, number], (drawn, symmetry_keys))
+        side_by_side = jax.vmap(self._update_once, in_axes=(None, 0, 0), out_axes=(None, 0), axis_name=AXIS)
+        return side_by_side(learner, drawn, keys)
 
     def _fused_step(self, state: RunState) -> tuple[RunState, Metrics]:
         lanes, replay, metrics = self._play_plies(
@@ -165,11 +185,10 @@ class Step:
         )
         learner = state.learner
         if self.config.learner.updates:
+            drawn, keys = jax.tree.map(lambda leaf: leaf[0], self._draw_all(replay, state.rng_key, state.step))
             learner, learned = jax.lax.scan(
-                lambda learner, number: self._update_once(learner, replay, state.rng_key, state.step, number),
-                learner,
-                jnp.arange(self.config.learner.updates, dtype=jnp.int32),
+                lambda learner, sample: self._update_once(learner, *sample), learner, (drawn, keys)
             )
-            metrics = metrics | {name: jnp.mean(values, axis=0) for name, values in learned.items()}
+            metrics = metrics | {name: jnp.mean(values)[None] for name, values in learned.items()}
         state = dataclasses.replace(state, learner=learner, lanes=lanes, replay=replay, step=state.step + 1)
         return state, metrics

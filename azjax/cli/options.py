@@ -1,0 +1,199 @@
+"""What each command takes: one frozen dataclass a command, whose fields are its words and options."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import FlagCreatePairsOff, Positional
+
+from azjax.presets import PRESETS
+
+Preset = Literal["smoke", "quick", "full", "paper"]
+assert Preset.__args__ == PRESETS
+Seat = Literal["first", "second"]
+Json = Annotated[bool, FlagCreatePairsOff]
+
+
+def _even_games(games: int) -> None:
+    if games < 2 or games % 2:
+        raise ValueError(f"--games: got {games}, expected an even number of at least 2 (both seats of each opening)")
+
+
+def _at_least(name: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        raise ValueError(f"--{name}: got {value}, expected at least {least}")
+
+
+def _seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"--seed: got {seed}, expected a whole number from 0 to 2^32 - 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Games:
+    """List the games, or one game's facts."""
+
+    game: Positional[str | None] = None
+    """A game's name, options after commas: crosshair,size=5; or FILE.py:NAME."""
+    json: Json = False
+    """Print one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """Which run: every field of its configuration can be set, by --SECTION.FIELD VALUE."""
+
+    game: Positional[str]
+    """A game's name (azjax games), options after commas: crosshair,size=5; or FILE.py:NAME."""
+    preset: Preset | None = None
+    """What the configuration starts from; quick, unless the run exists."""
+    out: Path | None = None
+    """The run's directory; runs/GAME-PRESET when left out."""
+    resume: Path | None = None
+    """A run's directory to go on with."""
+    fork: str | None = None
+    """Start a new run of this name, beside the given one and with its configuration."""
+
+    def __post_init__(self):
+        if self.out is not None and self.resume is not None:
+            raise ValueError(f"--out and --resume: got both ({self.out}, {self.resume}), expected one of them")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(_Run):
+    """Train an agent; the same command again goes on where the run stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(_Run):
+    """Show what a run needs, in memory and in work, without starting it."""
+
+    json: Json = False
+    """Print one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """Play a match between two players: random, uct:400, run:runs/NAME@STEP,simulations=400."""
+
+    game: Positional[str]
+    """The game's name."""
+    a: Positional[str]
+    """The player whose result is told."""
+    b: Positional[str]
+    """Its opponent."""
+    games: int = 200
+    """An even number: each opening is played twice, with seats exchanged."""
+    seed: int = 0
+    """Of openings and random choices: the same command gives the same games."""
+    opening_plies: int = 2
+    """Random plies before the players take over."""
+    lanes: int = 512
+    """Games side by side, at most."""
+    out: Path | None = None
+    """Write match.json and games.jsonl into this directory."""
+    json: Json = False
+    """Print one JSON object."""
+
+    def __post_init__(self):
+        _even_games(self.games)
+        _seed(self.seed)
+        _at_least("opening-plies", self.opening_plies, 0)
+        _at_least("lanes", self.lanes, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """Rate players by a round robin, or a run's checkpoints against random and uct:400."""
+
+    game: Positional[str]
+    """The game's name."""
+    players: Positional[tuple[str, ...]] = ()
+    """At least two players; or none, with --run."""
+    run: Path | None = None
+    """Rate this run's checkpoints, against random and uct:400 (and PLAYERS)."""
+    games: int = 100
+    """Games of each pairing, an even number."""
+    seed: int = 0
+    """Of openings and random choices."""
+    opening_plies: int = 2
+    """Random plies before the players take over."""
+    lanes: int = 512
+    """Games side by side, at most."""
+    out: Path | None = None
+    """Write ratings.json into this directory."""
+    json: Json = False
+    """Print one JSON object."""
+
+    def __post_init__(self):
+        _even_games(self.games)
+        _seed(self.seed)
+        _at_least("opening-plies", self.opening_plies, 0)
+        _at_least("lanes", self.lanes, 1)
+        if self.run is None and len(self.players) < 2:
+            raise ValueError(f"players: got {len(self.players)}, expected at least 2, or --run DIRECTORY")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Play:
+    """Play against an agent in the terminal."""
+
+    game: Positional[str]
+    """The game's name."""
+    run: Path | None = None
+    """The agent's run; runs/GAME-quick when left out."""
+    opponent: str | None = None
+    """Any player in the place of a run: random, uct:400, run:runs/NAME@STEP."""
+    seat: Seat = "first"
+    """Yours."""
+    simulations: int | None = None
+    """Of the agent's search, and of hints; the run's own when left out."""
+    seed: int = 0
+    """Of the opponent's random choices."""
+
+    def __post_init__(self):
+        _seed(self.seed)
+        _at_least("simulations", self.simulations, 1)
+        if self.run is not None and self.opponent is not None:
+            raise ValueError(f"--run and --opponent: got both ({self.run}, {self.opponent}), expected one of them")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Measure throughput beside a reference, both in this process."""
+
+    cases: Positional[tuple[Literal["selfplay"], ...]]
+    """What to measure."""
+    game: str = "crosshair"
+    """The game's name."""
+    run: Path | None = None
+    """Play with this run's network; a fresh one when left out."""
+    seconds: float = 60.0
+    """Time of each measurement."""
+    lanes: int = 256
+    """Games side by side."""
+    simulations: int = 64
+    """Of each search."""
+    json: Json = False
+    """Print one JSON object."""
+
+    def __post_init__(self):
+        if not self.cases:
+            raise ValueError("bench: got nothing to measure, expected selfplay")
+        if not 0 < self.seconds < 1e6:
+            raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
+        _at_least("lanes", self.lanes, 1)
+        _at_least("simulations", self.simulations, 1)
+
+
+Command = Games | Train | Plan | Match | Rate | Play | Bench
+
+COMMANDS: dict[str, type[Command]] = {
+    "train": Train,
+    "play": Play,
+    "match": Match,
+    "rate": Rate,
+    "games": Games,
+    "plan": Plan,
+    "bench": Bench,
+}

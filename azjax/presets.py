@@ -1,0 +1,152 @@
+"""Presets: complete configurations by name and game. Importing it imports no JAX."""
+
+import dataclasses
+from typing import Any
+
+from azjax.config import (
+    CheckpointConfig,
+    EvaluationConfig,
+    GateConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfPlayConfig,
+)
+
+PRESETS = ("smoke", "quick", "full", "paper")
+
+_BOUND: dict[str, int] = {"tic_tac_toe": 9, "connect_four": 42, "crosshair": 49, "black_hole": 20}
+"""Longest game in plies of the games whose presets differ; others are asked when the run starts."""
+
+
+def preset(name: str, game: str) -> RunConfig:
+    """Returns the configuration of a preset.
+
+    smoke: the whole pipeline in under a minute. quick: minutes on two cores, a good player for small games. full: the
+    same recipe, some twenty times longer, for an accelerator. paper: the published constants.
+
+    Args:
+      name: one of PRESETS.
+      game: word of envs.make.
+
+    Raises:
+      ValueError: there is no such preset.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"preset: got {name!r}, expected one of {', '.join(PRESETS)}")
+    base = game.partition(",")[0]
+    if name == "paper":
+        return _PAPER.get(base, _alphazero)(game)
+    config = _small(game, base, name)
+    return dataclasses.replace(config, **_TUNED.get((name, base), {}))
+
+
+def _small(game: str, base: str, name: str) -> RunConfig:
+    longest = _BOUND.get(base, 512)
+    lanes = {"smoke": 64, "quick": 1024, "full": 4096}[name]
+    plies, batch = (8, 256) if name == "smoke" else (8, 1024)
+    steps = {"smoke": 30, "quick": 200, "full": 4000}[name]
+    return RunConfig(
+        game=game,
+        preset=name,
+        steps=steps,
+        search=SearchConfig(simulations=16 if name == "smoke" else 32),
+        selfplay=SelfPlayConfig(lanes=lanes, plies=plies, temperature_plies=10),
+        replay=ReplayConfig(plies=max(64 if name == "smoke" else 256, longest + 1)),
+        learner=LearnerConfig(batch=batch, updates=max(1, 3 * lanes * plies // (2 * batch)), learning_rate=2e-3),
+        evaluation=EvaluationConfig(
+            every=0 if name == "smoke" else steps // 4,
+            games=40,
+            final_games=20 if name == "smoke" else 200,
+            simulations=None if name == "smoke" else 64,
+            anchors=("random", "uct:50") if name == "smoke" else ("random", "uct:400"),
+            checkpoints=2 if name == "smoke" else 3,
+        ),
+        checkpoint=CheckpointConfig(every=max(1, steps // 10), keep=2, keep_every=max(1, steps // 4)),
+    )
+
+
+_TUNED: dict[tuple[str, str], dict[str, Any]] = {}
+"""Fields in which a preset differs for one game."""
+
+
+def _alphazero(game: str) -> RunConfig:
+    """AlphaZero (Silver et al. 2018), Methods: Configuration; chess, shogi, Go, and others by its rules."""
+    base = game.partition(",")[0]
+    alpha = {"chess": 0.3, "shogi": 0.15}.get(base, 0.03 if base.startswith("go") else None)
+    return RunConfig(
+        game=game,
+        preset="paper",
+        steps=700_000,
+        network=NetworkConfig(kind="resnet", blocks=20, channels=256, value_width=256, policy_planes=base in _PLANES),
+        search=SearchConfig(algorithm="puct", simulations=800, dirichlet_fraction=0.25, dirichlet_alpha=alpha),
+        selfplay=SelfPlayConfig(lanes=4096, plies=1, temperature=1.0, temperature_plies=30),
+        replay=ReplayConfig(plies=1024),
+        learner=LearnerConfig(
+            batch=4096,
+            updates=1,
+            optimizer="sgd",
+            learning_rate=0.2,
+            schedule="stepwise",
+            boundaries=(100_000, 300_000, 500_000),
+            decay=0.1,
+            momentum=0.9,
+            weight_decay=1e-4,
+            symmetry="none",
+        ),
+        evaluation=EvaluationConfig(every=10_000, simulations=800),
+        checkpoint=CheckpointConfig(every=1000, keep=5, keep_every=70_000),
+    )
+
+
+_PLANES = ("chess", "shogi")
+
+
+def _black_hole(game: str) -> RunConfig:
+    """The Black Hole article: gated training of a 20-block network, policy moves sampled at every ply."""
+    return RunConfig(
+        game=game,
+        preset="paper",
+        steps=1_000_000,
+        network=NetworkConfig(kind="resnet", blocks=20, channels=64),
+        search=SearchConfig(algorithm="puct", simulations=100),
+        selfplay=SelfPlayConfig(lanes=64, plies=1, temperature=1.0, temperature_plies=1_000_000),
+        replay=ReplayConfig(plies=64),
+        learner=LearnerConfig(
+            batch=512,
+            updates=1,
+            optimizer="sgd",
+            learning_rate=0.2,
+            schedule="stepwise",
+            boundaries=(100_000, 300_000, 500_000, 700_000),
+            decay=0.1,
+            momentum=0.9,
+        ),
+        gate=GateConfig(every=10, games=100, score=0.6, streak=5),
+        evaluation=EvaluationConfig(every=10_000),
+        checkpoint=CheckpointConfig(every=1000, keep=3, keep_every=100_000),
+    )
+
+
+def _crosshair(game: str) -> RunConfig:
+    """The Crosshair article: ten generations of 220 games at 450 simulations, its MLP, an arena of 60 games.
+
+    One step is a generation: 220 lanes play 42 plies, about one game each; each position is replayed some fifteen times.
+    """
+    return RunConfig(
+        game=game,
+        preset="paper",
+        steps=10,
+        network=NetworkConfig(kind="mlp"),
+        search=SearchConfig(algorithm="puct", simulations=450),
+        selfplay=SelfPlayConfig(lanes=220, plies=42, temperature_plies=12),
+        replay=ReplayConfig(plies=200),
+        learner=LearnerConfig(batch=256, updates=540, learning_rate=1e-3, schedule="constant"),
+        evaluation=EvaluationConfig(every=1, games=60, final_games=200, simulations=450),
+        checkpoint=CheckpointConfig(every=1, keep=10, keep_every=1),
+    )
+
+
+_PAPER = {"black_hole": _black_hole, "crosshair": _crosshair}

@@ -1,0 +1,150 @@
+"""A run's directory: what lies where, its configuration, its log, its lock, and the agent in it.
+
+runs/NAME/ config.json  metrics.jsonl  tensorboard/  checkpoints/STEP/  games/*.jsonl  ratings.json  elo.png
+           report.md  lock  crash/
+"""
+
+import fcntl
+import json
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from azjax.checkpoint import CheckpointError, Checkpoints
+from azjax.config import RunConfig, from_json, to_json
+from azjax.players import LoadedRun
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def check_name(name: str) -> str:
+    """Returns `name` if it may name a run.
+
+    Raises:
+      ValueError: it holds anything but letters, digits, dot, underscore and hyphen, or is a path.
+    """
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise ValueError(f"run name: got {name!r}, expected 1 to 64 letters, digits, '.', '_' or '-'")
+    return name
+
+
+def default_path(game: str, preset: str) -> Path:
+    """Returns runs/GAME-PRESET with every other character of GAME as a hyphen."""
+    return Path("runs") / re.sub(r"[^A-Za-z0-9._-]+", "-", f"{Path(game).name if '/' in game else game}-{preset}")[:64]
+
+
+class RunDirectory:
+    """Paths and small files of one run; the checkpoints are `Checkpoints`' business."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        self.name = self.path.absolute().name
+        self.config_path = self.path / "config.json"
+        self.metrics_path = self.path / "metrics.jsonl"
+        self.tensorboard_path = self.path / "tensorboard"
+        self.checkpoints_path = self.path / "checkpoints"
+        self.games_path = self.path / "games"
+        self.ratings_path = self.path / "ratings.json"
+        self.picture_path = self.path / "elo.png"
+        self.report_path = self.path / "report.md"
+        self.lock_path = self.path / "lock"
+        self.crash_path = self.path / "crash"
+
+    def exists(self) -> bool:
+        """Returns whether a run was started here."""
+        return self.config_path.is_file()
+
+    def read_config(self) -> RunConfig:
+        """Reads config.json.
+
+        Raises:
+          ValueError: there is none, or it is not a configuration.
+        """
+        if not self.exists():
+            raise ValueError(
+                f"run: got {self.path}, which has no config.json; expected a directory made by azjax train"
+            )
+        try:
+            fields = json.loads(self.config_path.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"{self.config_path}: got a file that is not JSON ({error}), expected a run's fields"
+            ) from None
+        return from_json(fields)
+
+    def write_config(self, config: RunConfig) -> None:
+        """Writes config.json, whole or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        partial = self.config_path.with_suffix(".json.new")
+        partial.write_text(json.dumps(to_json(config), indent=2) + "\n", encoding="utf-8")
+        partial.replace(self.config_path)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yields the rows of metrics.jsonl; a torn last line, as a killed writer leaves it, is passed over."""
+        if not self.metrics_path.is_file():
+            return
+        with self.metrics_path.open(encoding="utf-8") as file:
+            for line in file:
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError:
+                    return
+
+    def cut_rows(self, step: int) -> None:
+        """Drops the rows of metrics.jsonl after `step`, so that a resumed run repeats none."""
+        kept = [row for row in self.rows() if row["step"] <= step]
+        partial = self.metrics_path.with_suffix(".jsonl.new")
+        partial.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        partial.replace(self.metrics_path)
+
+    def lock(self) -> TextIO:
+        """Takes the run for this process until the returned file is closed (or the process ends, however it ends).
+
+        Raises:
+          ValueError: another process trains here.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        file = self.lock_path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            file.close()
+            raise ValueError(
+                f"run: {self.path} is being trained by {holder}; wait for it, or use another --out"
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        return file
+
+
+def load_run(directory: str, step: int | None) -> LoadedRun:
+    """Reads the agent of a run.
+
+    Args:
+      directory: a run's directory.
+      step: which checkpoint; None for the newest good one.
+
+    Raises:
+      ValueError: not a run, or no such checkpoint, or it is damaged.
+    """
+    run = RunDirectory(directory)
+    config = run.read_config()
+    checkpoints = Checkpoints(run.checkpoints_path)
+    steps = checkpoints.saved_steps()
+    if not steps:
+        raise ValueError(f"run: {run.path} has no checkpoint yet; expected one (train it further)")
+    if step is not None and step not in steps:
+        raise ValueError(
+            f"run: {run.path} has no checkpoint of step {step}, expected one of {', '.join(map(str, steps))}"
+        )
+    try:
+        part = checkpoints.load_part(step, ("learner", "step"))
+    except CheckpointError as error:
+        raise ValueError(f"run: {run.path}: {error}") from None
+    return LoadedRun(config=config, variables=part["learner"]["variables"], step=int(part["step"]))
