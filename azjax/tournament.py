@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from jax.sharding import Mesh
 
 from azjax.arena import Match, play_match
 from azjax.players import Player
-from azjax.rating import PairResult
+from azjax.rating import PairResult, score_interval
 from envs.core import Game
 
 
@@ -77,3 +78,26 @@ def pair_results(match: Match) -> list[PairResult]:
         draws = len(values) - wins - losses
         results.append(PairResult(a=first, b=second, wins=wins, draws=draws, losses=losses))
     return results
+
+
+def match_json(match: Match) -> dict[str, Any]:
+    """Gives {"game", "a", "b", "games", "wins", "draws", "losses", "score", "ci95": [lo, hi], "distinct", "seconds",
+    "truncated"}, from a's side.
+
+    `score` is points a game, a draw half a point; truncated games are draws.
+    """
+    score, lo, hi = score_interval(match.wins, match.draws, match.losses)
+    return {
+        "game": match.game,
+        "a": match.a,
+        "b": match.b,
+        "games": match.games,
+        "wins": match.wins,
+        "draws": match.draws,
+        "losses": match.losses,
+        "score": score,
+        "ci95": [lo, hi],
+        "distinct": match.distinct,
+        "seconds": round(match.seconds, 3),
+        "truncated": sum(record.truncated for record in match.records),
+    }

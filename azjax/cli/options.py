@@ -4,14 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import FlagCreatePairsOff, Positional
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from azjax.presets import PRESETS
+from envs import expected_names
 
-Preset = Literal["smoke", "quick", "full", "paper"]
-assert Preset.__args__ == PRESETS
 Seat = Literal["first", "second"]
 Json = Annotated[bool, FlagCreatePairsOff]
+Game = Positional[Annotated[str, arg(metavar="GAME")]]
+Player = Positional[Annotated[str, arg(metavar="PLAYER")]]
+Directory = Annotated[Path | None, arg(metavar="DIR")]
+Preset = Annotated[str | None, arg(metavar=f"{{{','.join(PRESETS)}}}")]
+Optional = Annotated[int | None, arg(metavar="INT")]
 
 
 def _even_games(games: int) -> None:
@@ -33,39 +37,41 @@ def _seed(seed: int) -> None:
 class Games:
     """List the games, or one game's facts."""
 
-    game: Positional[str | None] = None
+    game: Positional[Annotated[str | None, arg(metavar="GAME")]] = None
     """A game's name, options after commas: crosshair,size=5; or FILE.py:NAME."""
     json: Json = False
     """Print one JSON object."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class RunOptions:
     """Which run: every field of its configuration can be set, by --SECTION.FIELD VALUE."""
 
-    game: Positional[str]
+    game: Game
     """A game's name (azjax games), options after commas: crosshair,size=5; or FILE.py:NAME."""
-    preset: Preset | None = None
-    """What the configuration starts from; quick, unless the run exists."""
-    out: Path | None = None
+    preset: Preset = None
+    """What the configuration starts from; quick when left out."""
+    out: Directory = None
     """The run's directory; runs/GAME-PRESET when left out."""
-    resume: Path | None = None
-    """A run's directory to go on with."""
-    fork: str | None = None
-    """Start a new run of this name, beside the given one and with its configuration."""
+    resume: Directory = None
+    """A run's directory to go on with; its configuration is kept."""
+    fork: Annotated[str | None, arg(metavar="NAME")] = None
+    """Start a new run of this name beside the given one, from its configuration and the fields given here."""
 
     def __post_init__(self):
+        if self.preset is not None and self.preset not in PRESETS:
+            raise ValueError(f"--preset: got {self.preset!r}, expected {expected_names(self.preset, PRESETS)}")
         if self.out is not None and self.resume is not None:
             raise ValueError(f"--out and --resume: got both ({self.out}, {self.resume}), expected one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(_Run):
+class Train(RunOptions):
     """Train an agent; the same command again goes on where the run stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(_Run):
+class Plan(RunOptions):
     """Show what a run needs, in memory and in work, without starting it."""
 
     json: Json = False
@@ -76,11 +82,11 @@ class Plan(_Run):
 class Match:
     """Play a match between two players: random, uct:400, run:runs/NAME@STEP,simulations=400."""
 
-    game: Positional[str]
+    game: Game
     """The game's name."""
-    a: Positional[str]
+    a: Player
     """The player whose result is told."""
-    b: Positional[str]
+    b: Player
     """Its opponent."""
     games: int = 200
     """An even number: each opening is played twice, with seats exchanged."""
@@ -90,7 +96,7 @@ class Match:
     """Random plies before the players take over."""
     lanes: int = 512
     """Games side by side, at most."""
-    out: Path | None = None
+    out: Directory = None
     """Write match.json and games.jsonl into this directory."""
     json: Json = False
     """Print one JSON object."""
@@ -106,11 +112,11 @@ class Match:
 class Rate:
     """Rate players by a round robin, or a run's checkpoints against random and uct:400."""
 
-    game: Positional[str]
+    game: Game
     """The game's name."""
-    players: Positional[tuple[str, ...]] = ()
+    players: Positional[Annotated[tuple[str, ...], arg(metavar="PLAYER ...")]] = ()
     """At least two players; or none, with --run."""
-    run: Path | None = None
+    run: Directory = None
     """Rate this run's checkpoints, against random and uct:400 (and PLAYERS)."""
     games: int = 100
     """Games of each pairing, an even number."""
@@ -120,7 +126,7 @@ class Rate:
     """Random plies before the players take over."""
     lanes: int = 512
     """Games side by side, at most."""
-    out: Path | None = None
+    out: Directory = None
     """Write ratings.json into this directory."""
     json: Json = False
     """Print one JSON object."""
@@ -138,15 +144,15 @@ class Rate:
 class Play:
     """Play against an agent in the terminal."""
 
-    game: Positional[str]
+    game: Game
     """The game's name."""
-    run: Path | None = None
+    run: Directory = None
     """The agent's run; runs/GAME-quick when left out."""
-    opponent: str | None = None
+    opponent: Annotated[str | None, arg(metavar="PLAYER")] = None
     """Any player in the place of a run: random, uct:400, run:runs/NAME@STEP."""
     seat: Seat = "first"
     """Yours."""
-    simulations: int | None = None
+    simulations: Optional = None
     """Of the agent's search, and of hints; the run's own when left out."""
     seed: int = 0
     """Of the opponent's random choices."""
@@ -162,11 +168,11 @@ class Play:
 class Bench:
     """Measure throughput beside a reference, both in this process."""
 
-    cases: Positional[tuple[Literal["selfplay"], ...]]
+    cases: Positional[Annotated[tuple[Literal["selfplay"], ...], arg(metavar="selfplay")]]
     """What to measure."""
     game: str = "crosshair"
     """The game's name."""
-    run: Path | None = None
+    run: Directory = None
     """Play with this run's network; a fresh one when left out."""
     seconds: float = 60.0
     """Time of each measurement."""

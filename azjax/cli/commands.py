@@ -1,0 +1,296 @@
+"""What each command does. JAX is imported when a command needs it, after its words were found right."""
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import envs
+from azjax.cli.options import Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
+from azjax.cli.parse import CommandLine, configure
+from azjax.config import RunConfig
+from azjax.presets import preset
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
+    from azjax.arena import Match as Result
+    from azjax.players import Player
+    from envs.core import Game
+
+PROGRESS_SECONDS = 5.0
+ANCHORS = ("random", "uct:400")
+"""Who a run's checkpoints are rated against; the first has rating 0."""
+
+
+def run(line: CommandLine) -> int:
+    """Runs a command and returns the exit status."""
+    match line.command:
+        case Games() as options:
+            return list_games(options)
+        case Train() as options:
+            return train(options, line.settings)
+        case Plan() as options:
+            return plan(options, line.settings)
+        case Match() as options:
+            return match_players(options)
+        case Rate() as options:
+            return rate(options)
+        case Play() as options:
+            return play(options)
+        case Bench() as options:
+            return bench(options)
+
+
+def list_games(options: Games) -> int:
+    """azjax games."""
+    if options.game is None:
+        names = envs.available()
+        print(json.dumps({"games": names}) if options.json else "\n".join(names))
+        return 0
+    game = envs.make(options.game)
+    facts = {
+        "game": game.id,
+        "actions": game.num_actions,
+        "max_legal_actions": game.max_legal_actions,
+        "max_plies": game.max_plies,
+        "observation_shape": list(game.observation_shape),
+        "symmetries": len(game.symmetries),
+        "has_chance": game.has_chance,
+        "state_bytes": _state_bytes(game),
+    }
+    _report(facts, options.json)
+    return 0
+
+
+def train(options: RunOptions, settings: Sequence[str]) -> int:
+    """azjax train."""
+    config, directory = _run_of(options, settings)
+    from azjax.train import train, use_devices
+
+    use_devices(config.devices)
+    return train(config, directory)
+
+
+def plan(options: Plan, settings: Sequence[str]) -> int:
+    """azjax plan."""
+    config, _ = _run_of(options, settings)
+    from azjax.plan import make_plan, plan_table
+    from azjax.train import use_devices
+
+    use_devices(config.devices)
+    made = make_plan(config)
+    print(json.dumps(made.to_json()) if options.json else plan_table(made))
+    return 0
+
+
+def match_players(options: Match) -> int:
+    """azjax match."""
+    game, mesh = _start(options.game)
+    from azjax.arena import play_match
+    from azjax.tournament import match_json
+
+    a, b = _players(game, (options.a, options.b))
+    result = play_match(
+        game,
+        a,
+        b,
+        games=options.games,
+        mesh=mesh,
+        seed=options.seed,
+        opening_plies=options.opening_plies,
+        lanes=options.lanes,
+        on_progress=_Progress(f"{options.a} against {options.b}"),
+    )
+    summary = match_json(result) | {"seed": options.seed, "opening_plies": options.opening_plies}
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "match.json").write_text(json.dumps(summary) + "\n", encoding="utf-8")
+        lines = [json.dumps(dataclasses.asdict(record)) + "\n" for record in result.records]
+        (options.out / "games.jsonl").write_text("".join(lines), encoding="utf-8")
+    print(json.dumps(summary) if options.json else _match_line(result))
+    return 0
+
+
+def rate(options: Rate) -> int:
+    """azjax rate."""
+    game, mesh = _start(options.game)
+    from rich.console import Console
+
+    from azjax.rating import fit_ratings
+    from azjax.report import ratings_table, write_ratings
+    from azjax.tournament import round_robin
+
+    players = _players(game, _rated_words(options))
+    _, results = round_robin(
+        game,
+        players,
+        games=options.games,
+        mesh=mesh,
+        seed=options.seed,
+        opening_plies=options.opening_plies,
+        lanes=options.lanes,
+        on_match=lambda result: print(_match_line(result), file=sys.stderr, flush=True),
+    )
+    anchored = any(player.name == ANCHORS[0] for player in players)
+    ratings = fit_ratings(results, anchors={ANCHORS[0]: 0.0} if anchored else {})
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_ratings(options.out / "ratings.json", ratings)
+    if options.json:
+        print(json.dumps(ratings.to_json()))
+    else:
+        Console(soft_wrap=not sys.stdout.isatty()).print(ratings_table(ratings))
+    return 0
+
+
+def play(options: Play) -> int:
+    """azjax play."""
+    game, _ = _start(options.game)
+    from azjax.play import play_in_terminal
+
+    run = options.run or _default_path(game.id, "quick")
+    word = options.opponent or f"run:{run}"
+    if options.simulations is not None:
+        if options.opponent is not None and not options.opponent.startswith("run:"):
+            raise ValueError(f"--simulations: got it for the player {options.opponent}, expected it for a run")
+        word = f"{word},simulations={options.simulations}"
+    (opponent,) = _players(game, (word,))
+    return play_in_terminal(game, opponent, seat=0 if options.seat == "first" else 1, seed=options.seed)
+
+
+def bench(options: Bench) -> int:
+    """azjax bench."""
+    game, _ = _start(options.game)
+    from azjax.bench import bench_selfplay
+
+    loaded = None
+    if options.run is not None:
+        from azjax.rundir import load_run
+
+        loaded = load_run(str(options.run), None)
+    report = bench_selfplay(
+        game,
+        loaded,
+        lanes=options.lanes,
+        simulations=options.simulations,
+        seconds=options.seconds,
+        say=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    _report(report, options.json)
+    return 0
+
+
+def _run_of(options: RunOptions, settings: Sequence[str]) -> tuple[RunConfig, Path]:
+    """Returns the configuration and the directory that the words ask for.
+
+    Raises:
+      ValueError: one line: an unknown game or preset, a wrong field, a directory that is no run of this game.
+    """
+    start = preset(options.preset or "quick", options.game)
+    configure(start, settings)  # before JAX is imported, so that mistakes are answered at once
+    if ":" in options.game or options.game.partition(",")[0] in envs.available():
+        print(f"azjax: {options.game}, preset {start.preset}: starting JAX", file=sys.stderr, flush=True)
+    game = envs.make(options.game)
+    word = options.game if ":" in options.game else game.id  # a game of one's own is found by its reference alone
+    source = options.resume or options.out or _default_path(word, start.preset)
+    base = dataclasses.replace(start, game=word)
+    if options.resume is not None or options.fork is not None:
+        from azjax.rundir import RunDirectory
+
+        stored = RunDirectory(source).read_config()
+        if stored.game != word:
+            raise ValueError(f"run: {source} is a run of {stored.game}, expected one of {word}")
+        base = stored if options.preset is None else base
+    if options.fork is not None:
+        from azjax.rundir import check_name
+
+        source = source.parent / check_name(options.fork)
+    return configure(base, settings), source
+
+
+def _default_path(game: str, preset: str) -> Path:
+    from azjax.rundir import default_path
+
+    return default_path(game, preset)
+
+
+def _start(word: str) -> "tuple[Game, Mesh]":
+    """Returns the game, and a mesh over all devices."""
+    game = envs.make(word)
+    from azjax.step import make_mesh
+    from azjax.train import use_devices
+
+    use_devices(0)
+    return game, make_mesh(0)
+
+
+def _players(game: "Game", words: Sequence[str]) -> "list[Player]":
+    from azjax.players import make_player, parse_player
+    from azjax.rundir import load_run
+
+    for word in words:
+        parse_player(word)
+    return [make_player(game, word, load_run) for word in words]
+
+
+def _rated_words(options: Rate) -> list[str]:
+    """Returns the players to rate: of a run, its checkpoints."""
+    words = list(options.players)
+    if options.run is None:
+        return words
+    from azjax.checkpoint import Checkpoints
+    from azjax.rundir import RunDirectory
+
+    directory = RunDirectory(options.run)
+    directory.read_config()
+    steps = Checkpoints(directory.checkpoints_path).saved_steps()
+    if not steps:
+        raise ValueError(f"run: {options.run} has no checkpoint, expected at least one")
+    agents = [f"run:{options.run}@{step}" for step in steps]
+    return [*(word for word in ANCHORS if word not in words), *words, *agents]
+
+
+def _match_line(result: "Result") -> str:
+    from azjax.rating import score_interval
+
+    score, lo, hi = score_interval(result.wins, result.draws, result.losses)
+    return (
+        f"{result.a} against {result.b}: {result.wins} won, {result.draws} drawn, {result.losses} lost"
+        f" of {result.games} ({result.distinct} distinct); score {100 * score:.1f} %,"
+        f" 95 % interval {100 * lo:.1f} to {100 * hi:.1f} %; {result.seconds:.1f} s"
+    )
+
+
+def _state_bytes(game: "Game") -> int:
+    import math
+
+    import jax
+
+    leaves = jax.tree.leaves(jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0))))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+
+
+def _report(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(facts))
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name:<{width}}  {value}")
+
+
+class _Progress:
+    """Tells on stderr how many games are done, every few seconds."""
+
+    def __init__(self, what: str):
+        self._what, self._last = what, time.monotonic()
+
+    def __call__(self, done: int, games: int) -> None:
+        now = time.monotonic()
+        if now - self._last >= PROGRESS_SECONDS:
+            self._last = now
+            print(f"{self._what}: {done} of {games} games", file=sys.stderr, flush=True)
