@@ -32,14 +32,15 @@ def test_game_keeps_the_contract(name):
         ("tic_tac_toe,max_plies=4", 8),
         ("connect_four,max_plies=20", 2),
         ("crosshair,size=2", 4),
-        ("crosshair,size=3", 4),
-        ("crosshair,size=4", 4),
+        pytest.param("crosshair,size=3", 4, marks=pytest.mark.slow),
+        pytest.param("crosshair,size=4", 4, marks=pytest.mark.slow),
         ("crosshair,size=5,diagonal_pinch=true", 4),
         ("crosshair,size=9", 4),
         ("black_hole,rows=2", 6),
         ("black_hole,rows=5,tie_break=none", 6),
         ("black_hole,rows=9", 6),
-        ("black_hole,rows=10,max_plies=30", 6),
+        ("black_hole,rows=5,max_plies=9", 6),
+        pytest.param("black_hole,rows=10", 6, marks=pytest.mark.slow),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
