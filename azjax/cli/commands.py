@@ -78,12 +78,17 @@ def train(options: RunOptions, settings: Sequence[str]) -> int:
 def plan(options: Plan, settings: Sequence[str]) -> int:
     """azjax plan."""
     config, _ = _run_of(options, settings)
+    from rich.console import Console
+
     from azjax.plan import make_plan, plan_table
-    from azjax.train import use_devices
+    from azjax.train import choose_devices, use_devices
 
     use_devices(config.devices)
-    made = make_plan(config)
-    print(json.dumps(made.to_json()) if options.json else plan_table(made))
+    made = make_plan(config, envs.make(config.game), choose_devices(config))
+    if options.json:
+        print(json.dumps(made.to_json()))
+    else:
+        Console(soft_wrap=not sys.stdout.isatty()).print(plan_table(made))
     return 0
 
 

@@ -1,0 +1,237 @@
+"""The plan of a run: what it needs of a device's memory, and how much work a step is, before anything is compiled."""
+
+import dataclasses
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+from jax.sharding import AxisType, Mesh
+from rich import box
+from rich.table import Table
+
+from azjax import network
+from azjax.config import RunConfig
+from azjax.search import game_model
+from azjax.search.tree import plant
+from azjax.step import AXIS, RunState, Step
+from envs.core import Game
+
+USABLE = 0.9
+"""Share of a device's memory that a plan may fill; the rest is for code, fragmentation and the arena."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bytes:
+    """Memory on one device."""
+
+    lanes: int  # the games in progress
+    tree: int  # one search in every lane
+    replay: int
+    parameters: int  # with batch statistics, the gate's copy and the gradients
+    optimizer: int
+    activations: int  # the larger of an update's (kept for the gradient) and an evaluation's in the search
+
+    @property
+    def total(self) -> int:
+        """What is in use at once: the search's tree and an update's activations come in turn."""
+        kept = self.lanes + self.replay + self.parameters + self.optimizer
+        return kept + max(self.tree, self.activations)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Work:
+    """What one step does, over all devices."""
+
+    positions: int
+    simulations: int
+    samples: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Memory on each device, and work of a step."""
+
+    config: RunConfig
+    devices: int
+    device_kind: str
+    device_bytes: int  # of each device
+    bytes: Bytes
+    work: Work
+
+    @property
+    def fits(self) -> bool:
+        return self.bytes.total <= USABLE * self.device_bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """Gives {"bytes": {"lanes", ..., "total"}, "device_bytes", "fits"} of each device, and more."""
+        return {
+            "game": self.config.game,
+            "preset": self.config.preset,
+            "devices": self.devices,
+            "device_kind": self.device_kind,
+            "bytes": dataclasses.asdict(self.bytes) | {"total": self.bytes.total},
+            "device_bytes": self.device_bytes,
+            "fits": self.fits,
+            "steps": self.config.steps,
+            "step": dataclasses.asdict(self.work),
+        }
+
+
+def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
+    """Adds up the shapes of a run. Compiles and allocates nothing.
+
+    Args:
+      config: the run.
+      game: its rules.
+      num_devices: devices that lanes and batch are split over.
+
+    Raises:
+      ValueError: a game does not fit into the replay, or the network does not fit the game.
+    """
+    device = jax.devices()[0]
+    if config.search.dirichlet_alpha is None:  # a number that no shape depends on
+        config = dataclasses.replace(config, search=dataclasses.replace(config.search, dirichlet_alpha=1.0))
+    mesh = Mesh([device], (AXIS,), axis_types=(AxisType.Auto,))
+    state = jax.eval_shape(Step(config, game, mesh).init, jax.eval_shape(lambda: jax.random.key(0)))
+    lanes, samples = (math.ceil(n / num_devices) for n in (config.selfplay.lanes, config.learner.batch))
+    parameters = _size(state.learner.variables)
+    evaluated = _forward(config, game, state, lanes)
+    learned = 2 * _forward(config, game, state, samples)  # the values, and the gradients with respect to them
+    return Plan(
+        config=config,
+        devices=num_devices,
+        device_kind=device.device_kind,
+        device_bytes=device_memory(device) // (num_devices if device.platform == "cpu" else 1),
+        bytes=Bytes(
+            lanes=_size(state.lanes) // num_devices,
+            tree=_tree(config, game, state, lanes),
+            replay=_size(state.replay) // num_devices,
+            parameters=2 * parameters + _size(state.best),
+            optimizer=_size(state.learner.opt_state),
+            activations=max(evaluated, learned),
+        ),
+        work=Work(
+            positions=config.selfplay.lanes * config.selfplay.plies,
+            simulations=config.selfplay.lanes * config.selfplay.plies * config.search.simulations,
+            samples=config.learner.batch * config.learner.updates,
+        ),
+    )
+
+
+def check_fits(plan: Plan) -> None:
+    """Refuses a plan that cannot fit.
+
+    Raises:
+      ValueError: one line: what it needs, what there is, and a smaller number that fits.
+    """
+    if plan.fits:
+        return
+    config, need = plan.config, plan.bytes
+    room = USABLE * plan.device_bytes
+    lanes, samples = (math.ceil(n / plan.devices) for n in (config.selfplay.lanes, config.learner.batch))
+    left = room - need.parameters - need.optimizer
+    shown = f"needs {text(need.total)} on each of {plan.devices} devices of {text(plan.device_bytes)}"
+    kept_by_lane, searched_by_lane = (need.lanes + need.replay) / lanes, need.tree / lanes
+    most_lanes = min(left / (kept_by_lane + searched_by_lane), (left - need.activations) / kept_by_lane)
+    if of_lanes := _largest(config.selfplay.lanes, plan.devices, most_lanes):
+        raise ValueError(
+            f"selfplay.lanes: got {config.selfplay.lanes}, which {shown}; expected at most {of_lanes}"
+            " (or a shorter replay.plies, or fewer search.simulations)"
+        )
+    if of_batch := _largest(config.learner.batch, plan.devices, (left - kept_by_lane) * samples / need.activations):
+        raise ValueError(
+            f"learner.batch: got {config.learner.batch}, which {shown}; expected at most {of_batch},"
+            " and fewer selfplay.lanes"
+        )
+    raise ValueError(
+        f"network: got {config.network.kind}, which {shown}; expected a smaller one (network.channels, network.blocks)"
+    )
+
+
+def _largest(most: int, devices: int, fitting: float) -> int:
+    """Returns the largest power of two times `devices` up to `fitting` a device and `most` in all; 0 if none is."""
+    fitting = min(fitting, most / devices)
+    return devices * 2 ** math.floor(math.log2(fitting)) if fitting >= 1 else 0
+
+
+def device_memory(device: jax.Device) -> int:
+    """Returns a device's memory in bytes; of a CPU, what this process may use of the machine's."""
+    stats = device.memory_stats()
+    if stats and stats.get("bytes_limit"):
+        return int(stats["bytes_limit"])
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limits = [Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")]
+    allowed = [int(path.read_text()) for path in limits if path.is_file() and path.read_text().strip().isdigit()]
+    return min([machine, *allowed])
+
+
+def plan_table(plan: Plan) -> Table:
+    """Lays the plan out for people."""
+    work, steps = plan.work, plan.config.steps
+    caption = (
+        f"{plan.devices} x {plan.device_kind}, {text(plan.device_bytes)} each: "
+        + ("fits" if plan.fits else "does NOT fit")
+        + f"\na step: {work.positions:,} positions, {work.simulations:,} simulations, {work.samples:,} samples"
+        + f"\n{steps:,} steps: {steps * work.positions:,} positions, {steps * work.simulations:,} simulations,"
+        + f" {steps * work.samples:,} samples"
+    )
+    title = f"{plan.config.game}, {plan.config.preset}"
+    table = Table(box=box.SIMPLE_HEAD, title=title, caption=caption, caption_justify="left", pad_edge=False)
+    table.add_column("on each device")
+    table.add_column("memory", justify="right")
+    for name, size in dataclasses.asdict(plan.bytes).items():
+        table.add_row(name, text(size))
+    table.add_row("total", text(plan.bytes.total))
+    return table
+
+
+def text(size: float) -> str:
+    """Returns bytes as people read them: 3.2 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+def _size(tree: Any) -> int:
+    """Returns the bytes of arrays; of typed keys, those of their data."""
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
+    """Returns the bytes of the search trees of `lanes` games; twice for mctx's loop, which updates none in place."""
+
+    def planted(states: Any) -> Any:
+        def evaluate(params: Any, rng_key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
+            return jnp.zeros((lanes, game.num_actions)), jnp.zeros((lanes,))
+
+        return plant(game_model(game, evaluate).root(None, jax.random.key(0), states), config.search.simulations + 1)
+
+    states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)
+    return _size(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
+
+
+def _forward(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
+    """Returns the bytes that the network's layers give for `batch` positions: what a gradient keeps of them."""
+    observation = jax.ShapeDtypeStruct((batch, *game.observation_shape), jnp.float32)
+
+    def forward(variables: Any, observation: jax.Array) -> Any:
+        return network.apply(config.network, game.num_actions, variables, observation, True, None)
+
+    traced = jax.make_jaxpr(forward)(state.learner.variables, observation)
+    return _size(observation) + _layers(traced.jaxpr)
+
+
+def _layers(jaxpr: Any) -> int:
+    """Returns the bytes of a program's products and convolutions, and once more for the nonlinearity after each."""
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in ("dot_general", "conv_general_dilated"):
+            total += 2 * sum(_size(variable.aval) for variable in equation.outvars)
+        total += sum(_layers(inner) for inner in jax.extend.core.jaxprs_in_params(equation.params))
+    return total

@@ -1,0 +1,192 @@
+"""Play against an agent in the terminal: a game in progress (Session), and the conversation about it."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from azjax.players import Player
+from envs.core import Game, State
+
+HELP = """\
+a move        such as {example}; `moves` lists the legal ones
+undo          take back your last move and the reply
+hint          what your opponent would play in your place
+resign        give up
+quit          leave; also the end of the input"""
+
+
+class Session:
+    """A game between a person and a player."""
+
+    def __init__(self, game: Game, opponent: Player, seat: int, seed: int = 0):
+        self.game, self.opponent, self.seat = game, opponent, seat
+        self._rng_key = jax.random.key(seed)
+        self._advance, self._look = _programs(game)
+        self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
+        self._states: list[State] = [game.init(jax.random.fold_in(self._rng_key, 0))]
+        self._read()
+
+    @property
+    def state(self) -> State:
+        return self._states[-1]
+
+    @property
+    def plies(self) -> int:
+        return len(self._states) - 1
+
+    def legal(self) -> list[int]:
+        """Returns the legal actions."""
+        return [int(action) for action in np.flatnonzero(self._mask)]
+
+    def parse(self, text: str) -> int:
+        """Returns the legal action that a person wrote.
+
+        Raises:
+          ValueError: one line: it names no move, or one that is not legal here.
+        """
+        action = self.game.parse_action(text)
+        if not 0 <= action < self.game.num_actions or not self._mask[action]:
+            raise ValueError(f"move: got {text.strip()!r}, which is not legal here; `moves` lists the legal ones")
+        return action
+
+    def play(self, action: int) -> None:
+        """Makes a legal move, whoever's turn it is."""
+        self._states.append(self._advance(self.state, np.int32(action)))
+        self._read()
+
+    def suggest(self) -> int:
+        """Returns what the opponent would play in this position; the same each time."""
+        key = jax.random.fold_in(self._rng_key, len(self._states))
+        states = jax.tree.map(lambda leaf: leaf[None], self.state)
+        return int(self._choose(self.opponent.params, key, states))
+
+    def undo(self) -> bool:
+        """Goes back to the person's last decision; returns whether there was one."""
+        for plies in range(self.plies, 0, -1):
+            state = self._states[plies - 1]
+            if int(self.game.to_move(state)) == self.seat:
+                del self._states[plies:]
+                self._read()
+                return True
+        return False
+
+    def result(self) -> str:
+        """Returns what the game's end means for the person."""
+        if self.truncated:
+            return f"The game was cut off after {self.plies} moves: no result."
+        mine = self._returns[self.seat]
+        return "You won." if mine > 0 else "You lost." if mine < 0 else "A draw."
+
+    def _read(self) -> None:
+        mover, over, truncated, returns, mask = map(np.asarray, self._look(self.state))
+        self.mover, self.over, self.truncated = int(mover), bool(over), bool(truncated)
+        self._returns, self._mask = returns.tolist(), mask
+
+
+Ask = Callable[[str], str | None]
+"""Shows a prompt and returns the line typed, None at the end of the input."""
+Tell = Callable[[str, str], None]
+"""Shows text of a kind: "board", "move", "fault", "result" or "plain"."""
+
+
+def converse(session: Session, ask: Ask, tell: Tell) -> None:
+    """Plays the game to its end, or until the person leaves."""
+    game = session.game
+    tell(
+        f"You move {('first', 'second')[session.seat]}, against {session.opponent.name}. `help` tells what to type.",
+        "plain",
+    )
+    while not session.over:
+        if session.mover != session.seat:
+            tell("(thinking)", "plain")
+            action = session.suggest()
+            session.play(action)
+            tell(f"{session.opponent.name} plays {game.action_name(action)}", "move")
+            continue
+        tell(game.render(session.state), "board")
+        if not _decide(session, ask, tell):
+            return
+    tell(game.render(session.state), "board")
+    tell(session.result(), "result")
+
+
+def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
+    """Asks until a move is made or taken back; returns False when the person leaves."""
+    game = session.game
+    while True:
+        line = ask("your move: ")
+        match line.strip().lower() if line is not None else "quit":
+            case "":
+                continue
+            case "quit" | "exit":
+                tell("Left the game.", "plain")
+                return False
+            case "resign":
+                tell(f"You resigned; {session.opponent.name} won.", "result")
+                return False
+            case "help" | "?":
+                tell(HELP.format(example=game.action_name(session.legal()[0])), "plain")
+            case "moves":
+                tell(" ".join(game.action_name(action) for action in session.legal()), "plain")
+            case "hint":
+                tell(f"{session.opponent.name} would play {game.action_name(session.suggest())}", "plain")
+            case "undo":
+                if session.undo():
+                    return True
+                tell("undo: there is no move of yours to take back", "fault")
+            case _:
+                try:
+                    session.play(session.parse(line or ""))
+                except ValueError as error:
+                    tell(" ".join(str(error).split()), "fault")
+                    continue
+                return True
+
+
+def play_in_terminal(game: Game, opponent: Player, *, seat: int, seed: int = 0) -> int:
+    """Plays on stdin and stdout, which need not be a terminal; returns the exit status."""
+    if reconfigure := getattr(sys.stdin, "reconfigure", None):
+        reconfigure(errors="replace")
+    console = Console(highlight=False, soft_wrap=True)
+
+    def ask(prompt: str) -> str | None:
+        try:
+            line = console.input(Text(prompt, style="bold"))
+        except EOFError:
+            console.print()
+            return None
+        if not sys.stdin.isatty():
+            console.print(Text(line))  # what a terminal would have shown
+        return line
+
+    def tell(text: str, kind: str) -> None:
+        console.print(Text(text, style=_STYLES[kind]))
+
+    converse(Session(game, opponent, seat, seed), ask, tell)
+    return 0
+
+
+_STYLES = {"board": "bold", "move": "cyan", "fault": "red", "result": "bold green", "plain": ""}
+
+
+@functools.lru_cache
+def _programs(game: Game) -> tuple[Callable[..., State], Callable[[State], tuple[Any, ...]]]:
+    """Returns compiled step(state, action) and look(state) -> mover, over, truncated, returns, legal mask."""
+
+    def look(state: State) -> tuple[jax.Array, ...]:
+        return (
+            jnp.asarray(game.to_move(state)),
+            game.terminated(state),
+            game.truncated(state),
+            game.returns(state),
+            game.legal_action_mask(state),
+        )
+
+    return jax.jit(game.step), jax.jit(look)
