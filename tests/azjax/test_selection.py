@@ -1,0 +1,187 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from azjax.search import (
+    first_argmax,
+    is_illegal,
+    mask_logits,
+    puct_scores,
+    sample_move,
+    select_puct,
+    select_ucb1,
+    temperature_weights,
+)
+
+KEY = jax.random.key(0)
+
+
+def node(logits, visits, qvalues) -> mctx.Tree:
+    """A tree of one node, as `search` shows it to a selection function."""
+    visits = np.array([visits], np.int32)
+    return mctx.Tree(
+        node_visits=jnp.array([1 + visits.sum()], jnp.int32),
+        raw_values=jnp.zeros(1),
+        node_values=jnp.zeros(1),
+        parents=jnp.array([-1]),
+        action_from_parent=jnp.array([-1]),
+        children_index=jnp.where(visits > 0, 1, -1),
+        children_prior_logits=jnp.array([logits], jnp.float32),
+        children_visits=jnp.asarray(visits),
+        children_rewards=jnp.zeros((1, len(logits))),
+        children_discounts=jnp.ones((1, len(logits))),
+        children_values=jnp.array([qvalues], jnp.float32),
+        embeddings=None,
+        root_invalid_actions=jnp.zeros(len(logits)),
+        extra_data=None,
+    )
+
+
+def puct(logits, visits, qvalues, c_init=1.25, c_base=19652.0, c_puct=None) -> int:
+    tree = node(logits, visits, qvalues)
+    return int(select_puct(KEY, tree, jnp.int32(0), c_init=c_init, c_base=c_base, c_puct=c_puct))
+
+
+def test_puct_scores_are_those_of_the_paper():
+    # N = 1 + 4 counts the node's own evaluation: c = log(19658 / 19652) + 1.25 = 1.2503053; c sqrt(5) = 2.7957677.
+    scores = puct_scores(
+        jnp.array([0.5, 0.3, 0.2]), jnp.array([3, 1, 0]), jnp.array([0.1, 0.2, 0.0]), jnp.int32(5), 1.25, 19652.0, None
+    )
+    # .1 + 2.7957677 * .5 / 4,  .2 + 2.7957677 * .3 / 2,  0 + 2.7957677 * .2
+    np.testing.assert_allclose(scores, [0.4494710, 0.6193652, 0.5591535], rtol=2e-6)
+
+
+def test_the_exploration_rate_grows_with_visits():
+    score = functools.partial(puct_scores, jnp.array([1.0]), jnp.array([0]), jnp.array([0.0]))
+    # N = 10000: (log(29653 / 19652) + 1.25) * 100 = (0.4113842 + 1.25) * 100
+    np.testing.assert_allclose(score(jnp.int32(10_000), 1.25, 19652.0, None), [166.13842], rtol=1e-5)
+    np.testing.assert_allclose(score(jnp.int32(10_000), 1.25, 19652.0, 2.0), [200.0], rtol=1e-6)
+
+
+def test_puct_takes_raw_qvalues():
+    # Rescaled among siblings (0 and 1 for the worst and the best), action 1 would have been far ahead.
+    logits = np.log([0.6, 0.4])
+    assert puct(logits, [1, 1], [0.01, 0.02]) == 0
+    assert puct(logits, [1, 1], [-0.2, 0.2]) == 1
+
+
+def test_the_first_choice_follows_the_prior():
+    assert puct(np.log([0.2, 0.5, 0.3]), [0, 0, 0], [0, 0, 0]) == 1
+
+
+def test_an_action_never_taken_counts_as_a_draw():
+    # Not as a loss (which favours taken actions) and not as the parent's value.
+    assert puct(np.log([0.5, 0.5]), [2, 0], [-0.9, 0]) == 1
+    assert puct(np.log([0.9, 0.1]), [9, 0], [0.9, 0]) == 0
+
+
+def test_ties_go_to_the_lowest_action():
+    assert puct([0.0] * 4, [1, 0, 0, 0], [0] * 4) == 1
+    assert puct([0.0] * 4, [1, 1, 1, 1], [0] * 4) == 0
+
+
+def test_illegal_actions_are_never_selected():
+    legal = jnp.array([False, True, False, True])
+    logits = np.asarray(mask_logits(jnp.array([50.0, -3.0, 50.0, -4.0]), legal))
+    assert puct(logits, [0, 0, 0, 0], [0] * 4) == 1
+    assert puct(logits, [0, 9, 0, 0], [0, -1, 0, 0]) == 3
+    logits = np.asarray(mask_logits(jnp.array([0.9, 0.3, 0.9, 0.4]), legal))
+    tree = node(logits, [0, 1, 0, 0], [0] * 4)
+    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=1.0)) == 3
+
+
+def test_ucb1_scores():
+    def chosen(visits, qvalues, exploration):
+        tree = node([0.1, 0.9, 0.5], visits, qvalues)
+        return int(select_ucb1(KEY, tree, jnp.int32(0), exploration=exploration))
+
+    # ln 6 = 1.791759; c = 1: .9 + sqrt(ln 6 / 3) = 1.672821, .2 + sqrt(ln 6 / 1) = 1.538566, .7 + sqrt(ln 6 / 2) =
+    # 1.646509; c = 2: 2.445641, 2.877131, 2.593018.
+    assert chosen([3, 1, 2], [0.9, 0.2, 0.7], 1.0) == 0
+    assert chosen([3, 1, 2], [0.9, 0.2, 0.7], 2.0) == 1
+    # 1.672821 against .75 + .946509 = 1.696509
+    assert chosen([3, 1, 2], [0.9, 0.2, 0.75], 1.0) == 2
+
+
+def test_ucb1_tries_everything_first_in_the_order_of_the_prior():
+    tree = node([0.1, 0.9, 0.5], [0, 0, 0], [0, 0, 0])
+    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=0.5)) == 1
+    tree = node([0.1, 0.9, 0.0], [0, 500, 0], [0, 1.0, 0])
+    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=0.5)) == 0
+    tree = node([0.1, 0.9, 0.0], [1, 500, 0], [-1.0, 1.0, 0])
+    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=0.5)) == 2
+
+
+@pytest.mark.parametrize(
+    ("scores", "index"),
+    [
+        ([0.0, 3.0, 1.0, 3.0], 1),
+        ([-np.inf, -np.inf, -np.inf], 0),
+        ([-np.inf, -2.0, -1e30], 1),
+        ([5.0], 0),
+        ([np.finfo(np.float32).min, -np.inf], 0),
+    ],
+)
+def test_first_argmax(scores, index):
+    assert int(first_argmax(jnp.array(scores, jnp.float32))) == index == int(np.argmax(scores))
+
+
+def test_first_argmax_of_many_actions():
+    scores = np.random.default_rng(0).integers(0, 300, (64, 11_259)).astype(np.float32)
+    np.testing.assert_array_equal(jax.vmap(first_argmax)(jnp.asarray(scores)), scores.argmax(-1))
+
+
+def test_masked_logits_are_known_as_illegal_and_finite():
+    masked = mask_logits(jnp.array([1e4, -1e4, 3.0]), jnp.array([True, True, False]))
+    np.testing.assert_array_equal(is_illegal(masked), [False, False, True])
+    assert np.isfinite(jax.nn.softmax(masked)).all()
+    nothing_legal = mask_logits(jnp.array([1.0, 2.0]), jnp.array([False, False]))
+    np.testing.assert_allclose(jax.nn.softmax(nothing_legal), [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("temperature", "weights"),
+    [
+        (1.0, [4 / 9, 2 / 9, 0, 1 / 9, 2 / 9]),
+        (0.5, [16 / 25, 4 / 25, 0, 1 / 25, 4 / 25]),
+        # square roots 2, 1.4142136, 0, 1, 1.4142136 over their sum 5.8284271
+        (2.0, [0.3431458, 0.2426407, 0, 0.1715729, 0.2426407]),
+        (0.0, [1, 0, 0, 0, 0]),
+    ],
+)
+def test_temperature_weights(temperature, weights):
+    np.testing.assert_allclose(temperature_weights(jnp.array([4, 2, 0, 1, 2]), temperature), weights, atol=1e-6)
+
+
+def test_a_small_temperature_does_not_overflow():
+    weights = temperature_weights(jnp.array([800, 799, 0, 1]), 1e-3)
+    np.testing.assert_allclose(weights, [0.7774, 0.2226, 0, 0], atol=1e-3)  # (799 / 800)^1000 = 0.2863
+    assert np.isfinite(temperature_weights(jnp.array([0, 0, 0, 0]), 1.0)).all()
+
+
+def test_moves_are_drawn_by_visit_count():
+    visits = jnp.broadcast_to(jnp.array([30, 0, 60, 10]), (4096, 4))
+    legal = jnp.broadcast_to(jnp.array([True, True, True, True]), (4096, 4))
+    drawn = np.bincount(sample_move(KEY, visits, legal, 1.0), minlength=4)
+    assert drawn[1] == 0
+    expected = 4096 * np.array([0.3, 0.6, 0.1])
+    assert np.sum((drawn[[0, 2, 3]] - expected) ** 2 / expected) < 13.8  # chi-square, 2 degrees: p = 0.001
+
+
+def test_the_temperature_is_each_games_own_and_zero_takes_the_first_most_visited():
+    visits = jnp.broadcast_to(jnp.array([1, 5, 0, 5]), (512, 4))
+    legal = jnp.ones((512, 4), bool)
+    temperature = jnp.where(jnp.arange(512) < 256, 0.0, 1.0)
+    drawn = np.asarray(sample_move(KEY, visits, legal, temperature))
+    assert (drawn[:256] == 1).all()
+    assert {0, 1, 3} == set(drawn[256:].tolist())
+
+
+def test_a_move_is_legal_even_without_visits():
+    legal = jnp.array([[False, False, True, False]] * 64)
+    for temperature in (0.0, 1.0):
+        assert (np.asarray(sample_move(KEY, jnp.zeros((64, 4), jnp.int32), legal, temperature)) == 2).all()
