@@ -170,9 +170,9 @@ class BlackHole(Game):
 
     @functools.cached_property
     def _rows_and_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """The row and the column of each cell, int8[N] each."""
+        """The row and the column of each cell, int32[N] each."""
         row, column = np.tril_indices(self.rows)
-        return row.astype(np.int8), column.astype(np.int8)
+        return row.astype(np.int32), column.astype(np.int32)
 
     def _tile(self, state: BlackHoleState) -> jax.Array:
         """Returns int16[], the value of the tile to place (of the last one when the board is full)."""
@@ -185,7 +185,7 @@ class BlackHole(Game):
         nearest ring its leading digit: its sign is the sign of the first digit that is not 0. The last ring is left
         out: both totals are equal, so it cannot be the first to differ. Meaningful on a full board only.
         """
-        row, column = (index.astype(np.int32) for index in self._rows_and_columns)
+        row, column = self._rows_and_columns
         hole = jnp.sum(jnp.where(state.tiles == 0, row * 64 + column, 0), dtype=jnp.int32)
         down, right = row - hole // 64, column - hole % 64
         # On a triangular grid max(|down|, |right|, |down - right|) is this: the steps along its two long directions.

@@ -203,6 +203,18 @@ def test_observation_planes():
     assert game.observe(game.init(jax.random.key(0)))[..., 5].all()
 
 
+@pytest.mark.parametrize("rows", [2, 5, 6, 9, 10, 13, 14, 17, 18, 21, 22])
+def test_symmetries_keep_neighbours(rows):
+    cells = rows * (rows + 1) // 2
+    neighbours = [set(_neighbours(rows, cell)) for cell in range(cells)]
+    permutations = {tuple(symmetry.permutation.tolist()) for symmetry in BlackHole(rows).symmetries}
+    assert len(permutations) == 6
+    for permutation in permutations:
+        assert sorted(permutation) == list(range(cells))
+        for cell in range(cells):
+            assert {permutation[other] for other in neighbours[cell]} == neighbours[permutation[cell]]
+
+
 def test_board_and_names():
     game = BlackHole(2)
     state = game.init(jax.random.key(0))
