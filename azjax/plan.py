@@ -24,6 +24,10 @@ USABLE = 0.9
 """Share of a device's memory that a plan may fill; the rest is for code, fragmentation and the arena."""
 
 
+MOST_ENTRIES = 2**31 - 1
+"""Edges of all trees of a device: the search's indices are int32."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bytes:
     """Memory on one device."""
@@ -95,9 +99,17 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
     device = jax.devices()[0]
     if config.search.dirichlet_alpha is None:  # a number that no shape depends on
         config = dataclasses.replace(config, search=dataclasses.replace(config.search, dirichlet_alpha=1.0))
-    mesh = Mesh([device], (AXIS,), axis_types=(AxisType.Auto,))
-    state = jax.eval_shape(Step(config, game, mesh).init, jax.eval_shape(lambda: jax.random.key(0)))
     lanes, samples = (math.ceil(n / num_devices) for n in (config.selfplay.lanes, config.learner.batch))
+    entries = (config.search.simulations + 1) * game.num_actions
+    if lanes * entries > MOST_ENTRIES:
+        raise ValueError(
+            f"selfplay.lanes: got {config.selfplay.lanes}, {lanes} on each of {num_devices} devices, whose trees have"
+            f" {lanes * entries:,} edges; expected at most {MOST_ENTRIES // entries} lanes a device (an index has 31"
+            " bits), or fewer search.simulations"
+        )
+    mesh = Mesh([device], (AXIS,), axis_types=(AxisType.Auto,))
+    one_lane = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, lanes=1))
+    state = jax.eval_shape(Step(one_lane, game, mesh).init, jax.eval_shape(lambda: jax.random.key(0)))
     parameters = _size(state.learner.variables)
     evaluated = _forward(config, game, state, lanes)
     learned = 2 * _forward(config, game, state, samples)  # the values, and the gradients with respect to them
@@ -107,9 +119,9 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
         device_kind=device.device_kind,
         device_bytes=device_memory(device) // (num_devices if device.platform == "cpu" else 1),
         bytes=Bytes(
-            lanes=_size(state.lanes) // num_devices,
+            lanes=_size(state.lanes) * lanes,
             tree=_tree(config, game, state, lanes),
-            replay=_size(state.replay) // num_devices,
+            replay=_size(state.replay) * lanes,
             parameters=2 * parameters + _size(state.best),
             optimizer=_size(state.learner.opt_state),
             activations=max(evaluated, learned),
@@ -142,11 +154,9 @@ def check_fits(plan: Plan) -> None:
             f"selfplay.lanes: got {config.selfplay.lanes}, which {shown}; expected at most {of_lanes}"
             " (or a shorter replay.plies, or fewer search.simulations)"
         )
-    if of_batch := _largest(config.learner.batch, plan.devices, (left - kept_by_lane) * samples / need.activations):
-        raise ValueError(
-            f"learner.batch: got {config.learner.batch}, which {shown}; expected at most {of_batch},"
-            " and fewer selfplay.lanes"
-        )
+    room_to_learn = left - kept_by_lane * lanes
+    if of_batch := _largest(config.learner.batch, plan.devices, room_to_learn * samples / need.activations):
+        raise ValueError(f"learner.batch: got {config.learner.batch}, which {shown}; expected at most {of_batch}")
     raise ValueError(
         f"network: got {config.network.kind}, which {shown}; expected a smaller one (network.channels, network.blocks)"
     )

@@ -56,7 +56,7 @@ def _failure(error: Exception) -> str:
     if "RESOURCE_EXHAUSTED" in text or isinstance(error, MemoryError):
         first = text.splitlines()[0] if text else "out of memory"
         return f"{first}; make it smaller: --selfplay.lanes, --search.simulations, --learner.batch (azjax plan GAME)"
-    if type(error).__name__ == "CheckpointError":  # known by name: its class would import JAX
+    if isinstance(error, FloatingPointError) or type(error).__name__ == "CheckpointError":  # whose class imports JAX
         return text
     if os.environ.get("AZJAX_TRACEBACK"):
         traceback.print_exc()

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import envs
 from azjax.cli.options import Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
@@ -62,13 +62,21 @@ def list_games(options: Games) -> int:
         "has_chance": game.has_chance,
         "state_bytes": _state_bytes(game),
     }
-    _report(facts, options.json)
+    if options.json:
+        print(json.dumps(facts))
+        return 0
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name:<{width}}  {value}")
     return 0
 
 
 def train(options: RunOptions, settings: Sequence[str]) -> int:
     """azjax train."""
-    config, directory = _run_of(options, settings)
+    start = _checked(options, settings)
+    # On stdout: stderr is left to the one line that says what was wrong. JAX takes seconds to import.
+    print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
+    config, directory = _run_of(options, settings, start)
     from azjax.train import train, use_devices
 
     use_devices(config.devices)
@@ -77,7 +85,7 @@ def train(options: RunOptions, settings: Sequence[str]) -> int:
 
 def plan(options: Plan, settings: Sequence[str]) -> int:
     """azjax plan."""
-    config, _ = _run_of(options, settings)
+    config, _ = _run_of(options, settings, _checked(options, settings))
     from rich.console import Console
 
     from azjax.plan import make_plan, plan_table
@@ -157,7 +165,7 @@ def play(options: Play) -> int:
     game, _ = _start(options.game)
     from azjax.play import play_in_terminal
 
-    run = options.run or _default_path(game.id, "quick")
+    run = options.run or _default_path(_word(options.game, game), "quick")
     word = options.opponent or f"run:{run}"
     if options.simulations is not None:
         if options.opponent is not None and not options.opponent.startswith("run:"):
@@ -170,37 +178,49 @@ def play(options: Play) -> int:
 def bench(options: Bench) -> int:
     """azjax bench."""
     game, _ = _start(options.game)
-    from azjax.bench import bench_selfplay
+    from rich.console import Console
 
-    loaded = None
-    if options.run is not None:
-        from azjax.rundir import load_run
+    from azjax.bench import bench_selfplay, bench_table
+    from azjax.rundir import load_run
 
-        loaded = load_run(str(options.run), None)
     report = bench_selfplay(
         game,
-        loaded,
+        None if options.run is None else load_run(str(options.run), None),
         lanes=options.lanes,
         simulations=options.simulations,
         seconds=options.seconds,
         say=lambda line: print(line, file=sys.stderr, flush=True),
     )
-    _report(report, options.json)
+    if options.json:
+        print(json.dumps(report))
+    else:
+        Console(soft_wrap=not sys.stdout.isatty()).print(bench_table(report))
     return 0
 
 
-def _run_of(options: RunOptions, settings: Sequence[str]) -> tuple[RunConfig, Path]:
-    """Returns the configuration and the directory that the words ask for.
+def _checked(options: RunOptions, settings: Sequence[str]) -> RunConfig:
+    """Returns the preset to start from, after all checks that need no JAX: mistakes are answered at once.
 
     Raises:
-      ValueError: one line: an unknown game or preset, a wrong field, a directory that is no run of this game.
+      ValueError: one line: an unknown game or preset, a wrong field, a directory that is no run.
     """
     start = preset(options.preset or "quick", options.game)
-    configure(start, settings)  # before JAX is imported, so that mistakes are answered at once
-    if ":" in options.game or options.game.partition(",")[0] in envs.available():
-        print(f"azjax: {options.game}, preset {start.preset}: starting JAX", file=sys.stderr, flush=True)
+    configure(start, settings)
+    if options.resume is not None and not (options.resume / "config.json").is_file():
+        raise ValueError(f"--resume: got {options.resume}, which has no config.json; expected a run's directory")
+    if ":" not in options.game and options.game.partition(",")[0].strip() not in envs.available():
+        envs.make(options.game)  # which says what is wrong with the name
+    return start
+
+
+def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> tuple[RunConfig, Path]:
+    """Returns the configuration and the directory that the words ask for; `start` is the preset.
+
+    Raises:
+      ValueError: one line: wrong options of the game, a wrong name, a run of another game.
+    """
     game = envs.make(options.game)
-    word = options.game if ":" in options.game else game.id  # a game of one's own is found by its reference alone
+    word = _word(options.game, game)
     source = options.resume or options.out or _default_path(word, start.preset)
     base = dataclasses.replace(start, game=word)
     if options.resume is not None or options.fork is not None:
@@ -215,6 +235,11 @@ def _run_of(options: RunOptions, settings: Sequence[str]) -> tuple[RunConfig, Pa
 
         source = source.parent / check_name(options.fork)
     return configure(base, settings), source
+
+
+def _word(given: str, game: "Game") -> str:
+    """Returns the game's one name; of a game of one's own the reference, by which alone it is found."""
+    return given if ":" in given else game.id
 
 
 def _default_path(game: str, preset: str) -> Path:
@@ -277,15 +302,6 @@ def _state_bytes(game: "Game") -> int:
 
     leaves = jax.tree.leaves(jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0))))
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
-
-
-def _report(facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(facts))
-        return
-    width = max(map(len, facts))
-    for name, value in facts.items():
-        print(f"{name:<{width}}  {value}")
 
 
 class _Progress:

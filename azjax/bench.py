@@ -1,0 +1,229 @@
+"""Throughput beside a reference that runs in the same process, on the same devices, in turns with what is measured."""
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+from rich import box
+from rich.table import Table
+
+from azjax import network
+from azjax.config import RunConfig
+from azjax.players import LoadedRun
+from azjax.presets import preset
+from azjax.search.tree import NO_NODE
+from azjax.selfplay import Lanes, count, play_ply, search_policy, start_lanes
+from azjax.step import AXIS, make_mesh
+from azjax.train import resolve
+from azjax.types import Variables
+from envs.core import Game
+
+ROUNDS = 6
+"""Turns of each side, so that what else the machine does meets both."""
+FORWARD_REPEATS = 64
+"""Evaluations in one call of the network's program."""
+
+
+SelfPlayFn = Callable[[Variables, jax.Array, Lanes], tuple[Lanes, jax.Array, Any]]
+"""(variables, rng_key, lanes [B]) -> (lanes after a ply, new nodes int32[D], metrics)."""
+
+
+@dataclasses.dataclass(kw_only=True)
+class Tally:
+    """What one side did in its turns."""
+
+    seconds: float = 0.0
+    plies: int = 0  # in every lane; of the network alone: batches
+    nodes: int = 0  # new nodes; of the network alone: positions
+
+
+def bench_selfplay(
+    game: Game,
+    run: LoadedRun | None,
+    *,
+    lanes: int,
+    simulations: int,
+    seconds: float,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Measures self-play against the network alone, and against the same self-play with mctx's search.
+
+    Self-play is in its steady state: lanes are warmed up for two games, so that they stand at all stages. Nodes are
+    counted in every search's tree: a simulation that ends at a terminal node seen before evaluates nothing. The network
+    alone evaluates batches of as many positions as there are lanes.
+
+    Args:
+      game: the rules.
+      run: whose network and search constants; None for a fresh network of the quick preset.
+      lanes: games side by side, over all devices.
+      simulations: of each search.
+      seconds: of self-play; a third of it for each reference.
+      say: is told what is going on.
+
+    Returns:
+      {"device", "cores", "rows": [{"case", "ours", "reference", "reference_name", "unit", "ratio"}], ...}.
+
+    Raises:
+      ValueError: the run is of another game, or lanes do not divide by the devices.
+    """
+    mesh = make_mesh(0)
+    if lanes % mesh.size:
+        raise ValueError(f"--lanes: got {lanes}, expected a multiple of the {mesh.size} devices")
+    config = _config(game, run, lanes, simulations)
+    fresh_key, lanes_key, warm_key, key = jax.random.split(jax.random.key(0), 4)
+    variables = run.variables if run is not None else network.init(config.network, game, fresh_key)
+    say(f"{game.id}, {lanes} games on {mesh.size} x {mesh.devices.flat[0].device_kind}: compiling")
+    ours = _selfplay(config, game, mesh)
+    searched_by_mctx = dataclasses.replace(config, search=dataclasses.replace(config.search, implementation="mctx"))
+    mctx = _selfplay(searched_by_mctx, game, mesh)
+    forward = _forward(config, game, mesh)
+
+    state = start_lanes(game, lanes_key, lanes)
+    say("warming up")
+    for ply in range(min(2 * game.max_plies, 200)):
+        state, _, _ = jax.block_until_ready(ours(variables, jax.random.fold_in(warm_key, ply), state))
+    observations = jax.jit(jax.vmap(game.observe))(state.state)
+    jax.block_until_ready((mctx(variables, key, state), forward(variables, observations)))
+
+    by_ours, by_mctx, alone = Tally(), Tally(), Tally()
+    for turn in range(ROUNDS):
+        turn_key = jax.random.fold_in(key, turn)
+        state = _play_for(by_ours, seconds / ROUNDS, ours, variables, turn_key, state)
+        _play_for(by_mctx, seconds / ROUNDS / 3, mctx, variables, turn_key, state)
+        _evaluate_for(alone, seconds / ROUNDS / 3, forward, variables, observations)
+        say(
+            f"turn {turn + 1} of {ROUNDS}: {by_ours.nodes / by_ours.seconds:,.0f} new nodes/s,"
+            f" the network alone {alone.nodes / alone.seconds:,.0f}/s"
+        )
+    asked = lanes * simulations  # in a ply
+    case = f"self-play {game.id}, {config.network.kind}, {simulations} simulations, {lanes} games"
+    return {
+        "device": f"{mesh.size} x {mesh.devices.flat[0].device_kind}",
+        "cores": os.cpu_count(),
+        "rows": [
+            _row(
+                case,
+                by_ours.nodes / by_ours.seconds,
+                alone.nodes / alone.seconds,
+                "the network alone",
+                "new nodes/s",
+            ),
+            _row(
+                case,
+                asked * by_ours.plies / by_ours.seconds,
+                asked * by_mctx.plies / by_mctx.seconds,
+                "the same self-play with mctx's search",
+                "simulations/s",
+            ),
+        ],
+        "new_nodes_per_simulation": round(by_ours.nodes / (asked * by_ours.plies), 4),
+        "weights": "fresh" if run is None else f"of step {run.step}",
+    }
+
+
+def bench_table(report: dict[str, Any]) -> Table:
+    """Lays a benchmark's rows out for people."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{report['device']}, {report['cores']} cores")
+    for heading in ("case", "ours", "reference", "unit", "ratio", "reference is"):
+        table.add_column(heading, justify="right" if heading in ("ours", "reference", "ratio") else "left")
+    for row in report["rows"]:
+        numbers = f"{row['ours']:,.0f}", f"{row['reference']:,.0f}", row["unit"], f"{row['ratio']:.3g}"
+        table.add_row(row["case"], *numbers, row["reference_name"])
+    return table
+
+
+def _row(case: str, ours: float, reference: float, reference_name: str, unit: str) -> dict[str, Any]:
+    return {
+        "case": case,
+        "ours": round(ours, 1),
+        "reference": round(reference, 1),
+        "reference_name": reference_name,
+        "unit": unit,
+        "ratio": round(ours / reference, 4),
+    }
+
+
+def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int) -> RunConfig:
+    if run is not None and run.config.game != game.id:
+        raise ValueError(f"--run: got a run of {run.config.game}, expected one of {game.id}")
+    base = run.config if run is not None else preset("quick", game.id)
+    changed = dataclasses.replace(
+        base,
+        search=dataclasses.replace(base.search, simulations=simulations, implementation="azjax"),
+        selfplay=dataclasses.replace(base.selfplay, lanes=lanes),
+    )
+    return resolve(changed, game)
+
+
+def _selfplay(config: RunConfig, game: Game, mesh: Mesh) -> SelfPlayFn:
+    """Compiles one ply of self-play over the mesh."""
+    search = search_policy(config, game, explore=True)
+
+    def ply(variables: Variables, rng_key: jax.Array, lanes: Lanes) -> tuple[Lanes, jax.Array, Any]:
+        nodes = []
+
+        def counting(*args: Any) -> Any:
+            output = search(*args)
+            nodes.append(jnp.sum(output.search_tree.parents != NO_NODE, dtype=jnp.int32))
+            return output
+
+        rng_key = jax.random.fold_in(rng_key, jax.lax.axis_index(AXIS))
+        lanes, result = play_ply(config, game, counting, variables, rng_key, lanes)
+        # Metrics of the positions too, so that XLA computes all that replay would be given.
+        return lanes, nodes[0][None], jax.tree.map(lambda value: value[None], count(result))
+
+    equal, split = PartitionSpec(), PartitionSpec(AXIS)
+    mapped = jax.shard_map(
+        ply, mesh=mesh, in_specs=(equal, equal, split), out_specs=(split, split, split), check_vma=False
+    )
+    return jax.jit(mapped)
+
+
+def _forward(config: RunConfig, game: Game, mesh: Mesh) -> Callable[[Variables, jax.Array], jax.Array]:
+    """Compiles FORWARD_REPEATS evaluations of a batch, each of other observations than the one before."""
+
+    def evaluate(variables: Variables, observations: jax.Array) -> jax.Array:
+        def once(observations: jax.Array, _: Any) -> tuple[jax.Array, None]:
+            (logits, value), _ = network.apply(config.network, game.num_actions, variables, observations, False)
+            # A trace of both outputs in the next input, or XLA would evaluate once.
+            trace = 1e-9 * (jnp.max(logits, axis=1) + value[:, 0])
+            return observations + trace[:, None, None, None], None
+
+        return jax.lax.scan(once, observations, None, length=FORWARD_REPEATS)[0]
+
+    equal, split = PartitionSpec(), PartitionSpec(AXIS)
+    return jax.jit(jax.shard_map(evaluate, mesh=mesh, in_specs=(equal, split), out_specs=split, check_vma=False))
+
+
+def _play_for(
+    tally: Tally, seconds: float, program: SelfPlayFn, variables: Variables, rng_key: jax.Array, lanes: Lanes
+) -> Lanes:
+    """Plays for `seconds`, at least one ply, and returns the lanes afterwards."""
+    started, nodes = time.perf_counter(), 0
+    while True:
+        lanes, new, _ = program(variables, jax.random.fold_in(rng_key, tally.plies), lanes)
+        nodes += int(new.sum())  # waits for the ply
+        tally.plies += 1
+        passed = time.perf_counter() - started
+        if passed >= seconds:
+            tally.seconds, tally.nodes = tally.seconds + passed, tally.nodes + nodes
+            return lanes
+
+
+def _evaluate_for(
+    tally: Tally, seconds: float, program: Callable[..., jax.Array], variables: Variables, observations: jax.Array
+) -> None:
+    started = time.perf_counter()
+    while True:
+        jax.block_until_ready(program(variables, observations))
+        tally.plies += FORWARD_REPEATS
+        tally.nodes += FORWARD_REPEATS * observations.shape[0]
+        passed = time.perf_counter() - started
+        if passed >= seconds:
+            tally.seconds += passed
+            return
