@@ -158,7 +158,7 @@ class LearnerConfig:
     clip: float = 0.0
     """Largest norm of a gradient, 0 for no limit."""
     fused: Fused = "auto"
-    """Updates inside the compiled step (true), or as calls of one compiled update (false); auto: as the device likes."""
+    """Updates inside the compiled step (true), or calls of one compiled update (false); auto: as suits the device."""
 
     def __post_init__(self):
         _at_least("learner.batch", self.batch, 1)

@@ -133,7 +133,7 @@ def _black_hole(game: str) -> RunConfig:
 def _crosshair(game: str) -> RunConfig:
     """The Crosshair article: ten generations of 220 games at 450 simulations, its MLP, an arena of 60 games.
 
-    One step is a generation: 220 lanes play 42 plies, about one game each; each position is replayed some fifteen times.
+    One step is a generation: 220 lanes play 42 plies, about one game each; a position is replayed some fifteen times.
     """
     return RunConfig(
         game=game,

@@ -15,7 +15,7 @@ from azjax.types import Metrics, Position, Variables
 from envs.core import Game, State, register_state
 
 PolicyFn = Callable[[Any, jax.Array, State, jax.Array], mctx.PolicyOutput]
-"""(variables, rng_key, states [B, ...], temperature float32[B]) -> action int32[B], action_weights float32[B, A], tree."""
+"""(variables, rng_key, states [B, ...], temperature float32[B]) -> mctx.PolicyOutput of B games."""
 
 
 @register_state

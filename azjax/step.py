@@ -5,12 +5,14 @@ everything else is equal on all of them, gradients are averaged.
 
 Fused, the step is one compiled program. Split, the plies are one, and each update is a call of another on the first
 device alone, where the devices' samples stand side by side under vmap with the same axis name: the same numbers. "auto"
-splits on CPU and fuses on accelerators. On CPU a convolution's gradient inside a scan is some 30 times slower than alone
-(jax issue 12868), and devices of one process wait for each other's gradients inside XLA's only thread pool, which stops
+splits on CPU and fuses on accelerators. On CPU a convolution's gradient inside a scan is some 30 times slower than
+alone (jax issue 12868), and devices of one process wait for each other's gradients inside XLA's only thread pool, which stops
 for ever when it has no more threads than devices (a larger pool makes self-play half as fast).
 """
 
 import dataclasses
+import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +22,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDev
 
 from azjax import network
 from azjax.config import RunConfig
-from azjax.learner import Learner, start_learner, update
+from azjax.learner import Learner, learning_rate, start_learner, update
 from azjax.replay import Drawn, Replay, draw, start_replay, write
 from azjax.selfplay import Lanes, count, play_ply, search_policy, start_lanes
 from azjax.types import Metrics, Variables
@@ -84,6 +86,8 @@ class Step:
         platform = mesh.devices.flat[0].platform
         self.fused = platform != "cpu" if config.learner.fused == "auto" else config.learner.fused == "true"
         self.fused |= jax.process_count() > 1
+        self.seconds = (0.0, 0.0)  # of the last step: self-play, learning (a fused step cannot tell: all, 0)
+        self.learning_rate = learning_rate(config.learner, self.total_updates)
         specs, equal, per_device = _specs(), PartitionSpec(), PartitionSpec(AXIS)
 
         def spmd(function: Any, in_specs: Any, out_specs: Any, donate: tuple[int, ...]) -> Any:
@@ -97,6 +101,48 @@ class Step:
         self._draw = spmd(self._draw_all, (specs.replay, equal, equal), per_device, ())
         self._update = jax.jit(self._update_side_by_side, donate_argnums=(0,))
         self._step = spmd(self._fused_step, (specs,), (specs, per_device), (0,))
+        self._next = jax.jit(lambda step: step + 1)
+
+    def programs(self, like: RunState) -> list[Callable[[], None]]:
+        """Returns what compiles the step ahead of time, a call a program, to be run side by side.
+
+        Args:
+          like: shapes of the state, as jax.eval_shape(step.init, key) gives them.
+        """
+        one = SingleDeviceSharding(self.mesh.devices.flat[0])
+        like = self.placed(like)
+
+        def on(sharding: Any, tree: Any) -> Any:
+            return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
+
+        def play() -> None:
+            lowered = self._play.lower(
+                like.learner.variables, like.best, like.lanes, like.replay, like.rng_key, like.step
+            )
+            self._play = lowered.compile()
+
+        def draw_all() -> None:
+            self._draw = self._draw.lower(like.replay, like.rng_key, like.step).compile()
+
+        def learn() -> None:
+            drawn, keys = jax.eval_shape(self._draw, like.replay, like.rng_key, like.step)
+            number = jax.ShapeDtypeStruct((), jnp.int32, sharding=one)
+            self._update = self._update.lower(on(one, like.learner), on(one, drawn), on(one, keys), number).compile()
+
+        def fused() -> None:
+            self._step = self._step.lower(like).compile()
+
+        if self.fused:
+            return [fused]
+        return [play, learn, draw_all] if self.config.learner.updates else [play]
+
+    def placed(self, like: RunState) -> RunState:
+        """Returns `like` as shapes with the shardings of the mesh, as checkpoints want it to restore."""
+
+        def place(sharding: Any, part: Any) -> Any:
+            return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), part)
+
+        return jax.tree.map(place, self.shardings(), like)
 
     def shardings(self) -> Any:
         """Returns RunState's shardings, a prefix of it."""
@@ -105,11 +151,16 @@ class Step:
 
     def __call__(self, state: RunState) -> tuple[RunState, Metrics]:
         """Runs one step; `state` is donated. Metrics are per device: [D] for sums and means over plies or updates."""
+        started = time.perf_counter()
         if self.fused:
-            return self._step(state)
+            state, metrics = jax.block_until_ready(self._step(state))
+            self.seconds = (time.perf_counter() - started, 0.0)
+            return state, metrics
         lanes, replay, metrics = self._play(
             state.learner.variables, state.best, state.lanes, state.replay, state.rng_key, state.step
         )
+        jax.block_until_ready(metrics)
+        played = time.perf_counter()
         learner = state.learner
         if self.config.learner.updates:
             one, equal = SingleDeviceSharding(self.mesh.devices.flat[0]), NamedSharding(self.mesh, PartitionSpec())
@@ -118,9 +169,10 @@ class Step:
             for number in range(self.config.learner.updates):
                 learner, learned = self._update(learner, drawn, symmetry_keys, np.int32(number))
                 all_learned.append(learned)
-            learner = jax.device_put(learner, equal)
+            learner = jax.block_until_ready(jax.device_put(learner, equal))
             metrics = metrics | {k: sum(learned[k] for learned in all_learned) / len(all_learned) for k in learned}
-        state = dataclasses.replace(state, learner=learner, lanes=lanes, replay=replay, step=state.step + 1)
+        self.seconds = (played - started, time.perf_counter() - played)
+        state = dataclasses.replace(state, learner=learner, lanes=lanes, replay=replay, step=self._next(state.step))
         return state, metrics
 
     def _init(self, rng_key: jax.Array) -> RunState:

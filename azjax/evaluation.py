@@ -1,0 +1,219 @@
+"""Evaluation of a run: the agent against its anchors while it trains; a rated tournament and a report at its end.
+
+Ratings come from these games alone, never from the gate's.
+"""
+
+import dataclasses
+import importlib.metadata
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from jax.sharding import Mesh
+
+from azjax.arena import Match, play_match
+from azjax.checkpoint import Checkpoints
+from azjax.config import RunConfig
+from azjax.network import num_parameters
+from azjax.players import LoadedRun, Player, make_player, run_player
+from azjax.progress import Progress
+from azjax.rating import Ratings, elo_difference, fit_ratings, score_interval
+from azjax.report import EloPoint, MatchRecord, RunSummary, elo_picture, ratings_table, write_ratings, write_report
+from azjax.rundir import RunDirectory, load_run
+from azjax.tournament import round_robin
+from envs.core import Game
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """An agent's matches against its anchors."""
+
+    matches: tuple[Match, ...]
+    rating: str  # for people: against the last anchor
+
+
+def match_row(match: Match) -> dict[str, Any]:
+    """Returns a match as JSON-able fields, from a's side, with the score's 95 % interval."""
+    score, low, high = score_interval(match.wins, match.draws, match.losses)
+    return {
+        "game": match.game,
+        "a": match.a,
+        "b": match.b,
+        "games": match.games,
+        "wins": match.wins,
+        "draws": match.draws,
+        "losses": match.losses,
+        "score": score,
+        "ci95": [low, high],
+        "distinct": match.distinct,
+        "truncated": sum(record.truncated for record in match.records),
+        "seconds": round(match.seconds, 2),
+    }
+
+
+def write_games(run: RunDirectory, match: Match) -> None:
+    """Adds a match's games to games/NAME.jsonl, one a line."""
+    run.games_path.mkdir(exist_ok=True)
+    with (run.games_path / "evaluation.jsonl").open("a", encoding="utf-8") as file:
+        for record in match.records:
+            file.write(json.dumps({"game": match.game} | dataclasses.asdict(record)) + "\n")
+
+
+def agent_player(game: Game, agent: LoadedRun, name: str) -> Player:
+    """Returns the agent as its evaluation plays it: `evaluation.simulations`, no noise."""
+    simulations = agent.config.evaluation.simulations or agent.config.search.simulations
+    return run_player(game, agent, name, {"simulations": str(simulations)})
+
+
+def rate_against_anchors(
+    game: Game, agent: LoadedRun, mesh: Mesh, progress: Progress, run: RunDirectory, *, games: int
+) -> Evaluation:
+    """Plays the agent against every anchor; the seed is the step, so that openings differ from one time to the next."""
+    player = agent_player(game, agent, f"step {agent.step}")
+    matches = []
+    for word in agent.config.evaluation.anchors:
+        progress.doing(f"playing {word}")
+        match = play_match(
+            game,
+            player,
+            make_player(game, word, load_run),
+            games=games,
+            mesh=mesh,
+            seed=agent.step,
+            opening_plies=agent.config.evaluation.opening_plies,
+        )
+        write_games(run, match)
+        matches.append(match)
+    last = match_row(matches[-1])
+    low, high = last["ci95"]
+    rating = f"{last['score']:.0%} [{low:.0%}, {high:.0%}] against {matches[-1].b}"
+    return Evaluation(matches=tuple(matches), rating=rating)
+
+
+def finish_run(
+    run: RunDirectory,
+    config: RunConfig,
+    game: Game,
+    mesh: Mesh,
+    checkpoints: Checkpoints,
+    totals: Any,
+    progress: Progress,
+) -> None:
+    """Rates checkpoints and anchors against one another; writes ratings.json, elo.png and report.md.
+
+    A finished run whose ratings exist is not rated again: its table is shown.
+    """
+    steps = _spread(checkpoints.saved_steps(), config.evaluation.checkpoints)
+    agents = [LoadedRun(config, load_run(str(run.path), step).variables, step) for step in steps]
+    players = [agent_player(game, agent, f"step {agent.step}") for agent in agents]
+    anchors = [make_player(game, word, load_run) for word in config.evaluation.anchors]
+
+    def show(match: Match) -> None:
+        write_games(run, match)
+        progress.say(
+            f"{match.a} against {match.b}: {match.wins} won, {match.draws} drawn, {match.losses} lost of "
+            f"{match.games} ({match.distinct} distinct), {match.seconds:.0f} s"
+        )
+
+    progress.say(
+        f"rating {len(players)} checkpoints and {', '.join(config.evaluation.anchors)}, "
+        f"{config.evaluation.final_games} games a pair"
+    )
+    everyone = players[::-1] + anchors
+    matches, results = round_robin(
+        game,
+        everyone,
+        games=config.evaluation.final_games,
+        mesh=mesh,
+        seed=config.seed,
+        opening_plies=config.evaluation.opening_plies,
+        on_match=show,
+    )
+    ratings = fit_ratings(results, anchors={config.evaluation.anchors[0]: 0.0})
+    write_ratings(run.ratings_path, ratings)
+    _draw(run, config, ratings)
+    with open(run.metrics_path, "a", encoding="utf-8") as log:
+        for match in matches:
+            log.write(json.dumps({"step": steps[-1], "evaluation": match_row(match)}) + "\n")
+    records = [
+        MatchRecord(a=m.a, b=m.b, wins=m.wins, draws=m.draws, losses=m.losses, distinct=m.distinct) for m in matches
+    ]
+    write_report(
+        run.report_path,
+        _summary(run, config, mesh, agents[-1], totals),
+        ratings=ratings,
+        matches=records,
+        picture="elo.png",
+    )
+    progress.table(ratings_table(ratings))
+    _say_what_next(run, config, matches, progress)
+
+
+def _spread(steps: Sequence[int], number: int) -> list[int]:
+    """Returns `number` of the steps, evenly spread, the newest among them."""
+    if number >= len(steps):
+        return list(steps)
+    return sorted({steps[round((i + 1) * len(steps) / number) - 1] for i in range(number)})
+
+
+def _draw(run: RunDirectory, config: RunConfig, ratings: Ratings) -> None:
+    """Draws elo.png: the rated checkpoints, and evaluations during the run by their score against the last anchor."""
+    by_name = {player.name: player for player in ratings.players}
+    anchors = {word: by_name[word].elo for word in config.evaluation.anchors}
+    points: dict[int, EloPoint] = {}
+    last = config.evaluation.anchors[-1]
+    progress_of = {}
+    for row in run.rows():
+        if "loss" in row or "games" in row:
+            progress_of[row["step"]] = (row["games"], row["seconds"])
+        match = row.get("evaluation")
+        if match and match["b"] == last and match["a"] == f"step {row['step']}":
+            ends = [elo_difference(min(max(s, 1e-3), 1 - 1e-3)) for s in (match["score"], *match["ci95"])]
+            games, seconds = progress_of[row["step"]]
+            elo, low, high = (anchors[last] + end for end in ends)
+            points[row["step"]] = EloPoint(step=row["step"], games=games, seconds=seconds, elo=elo, lo=low, hi=high)
+    for name, player in by_name.items():
+        if name.startswith("step "):
+            step = int(name.removeprefix("step "))
+            games, seconds = progress_of.get(step, (0, 0.0))
+            low, high = player.ci95
+            points[step] = EloPoint(step=step, games=games, seconds=seconds, elo=player.elo, lo=low, hi=high)
+    title = f"{config.game}, {config.preset}: Elo over self-play games"
+    elo_picture(run.picture_path, [points[step] for step in sorted(points)], anchors, title)
+
+
+def _summary(run: RunDirectory, config: RunConfig, mesh: Mesh, agent: LoadedRun, totals: Any) -> RunSummary:
+    versions = {name: importlib.metadata.version(name) for name in ("azjax", "jax", "flax", "orbax-checkpoint")}
+    return RunSummary(
+        run=str(run.path),
+        game=config.game,
+        preset=config.preset,
+        parameters=num_parameters(agent.variables),
+        device=f"{mesh.size} x {mesh.devices.flat[0].device_kind}",
+        versions=versions,
+        steps=agent.step,
+        updates=totals.updates,
+        games=totals.games,
+        plies=totals.plies,
+        simulations=totals.simulations,
+        selfplay_seconds=totals.selfplay_seconds,
+        learning_seconds=totals.learning_seconds,
+        evaluation_seconds=totals.evaluation_seconds,
+        seconds=totals.seconds + totals.evaluation_seconds,
+        commands=next_commands(run, config),
+    )
+
+
+def next_commands(run: RunDirectory, config: RunConfig) -> dict[str, str]:
+    """Returns what a user may want to do with a finished run: purpose -> command line."""
+    return {
+        "play against it": f"azjax play {config.game} --run {run.path}",
+        "measure it": f"azjax match {config.game} run:{run.path},simulations=400 uct:400 --games 200",
+        "watch its losses": f"tensorboard --logdir {run.tensorboard_path}",
+    }
+
+
+def _say_what_next(run: RunDirectory, config: RunConfig, matches: Sequence[Match], progress: Progress) -> None:
+    progress.say(f"wrote {run.report_path}, {run.ratings_path} and {run.picture_path}")
+    for purpose, command in next_commands(run, config).items():
+        progress.say(f"{purpose}: {command}")
