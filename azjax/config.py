@@ -294,7 +294,7 @@ def from_json(fields: dict[str, Any]) -> RunConfig:
     return _build(RunConfig, fields, "")
 
 
-def _build(cls: type, fields: Any, prefix: str) -> Any:
+def _build(cls: Any, fields: Any, prefix: str) -> Any:
     if not isinstance(fields, dict):
         raise ValueError(f"config: {prefix or 'top level'}: got {type(fields).__name__}, expected an object of fields")
     known = {f.name: f for f in dataclasses.fields(cls)}
@@ -305,7 +305,7 @@ def _build(cls: type, fields: Any, prefix: str) -> Any:
     for name, value in fields.items():
         kind = known[name].type
         if dataclasses.is_dataclass(kind):
-            value = _build(typing.cast(type, kind), value, f"{prefix}{name}.")
+            value = _build(kind, value, f"{prefix}{name}.")
         values[name] = tuple(value) if isinstance(value, list) else value
     try:
         return cls(**values)

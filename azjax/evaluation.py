@@ -6,6 +6,7 @@ Ratings come from these games alone, never from the gate's.
 import dataclasses
 import importlib.metadata
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,11 +53,11 @@ def match_row(match: Match) -> dict[str, Any]:
 
 
 def write_games(run: RunDirectory, match: Match) -> None:
-    """Adds a match's games to games/NAME.jsonl, one a line."""
+    """Writes a match's games to games/A-B.jsonl, one a line; a match that is played again replaces the file."""
     run.games_path.mkdir(exist_ok=True)
-    with (run.games_path / "evaluation.jsonl").open("a", encoding="utf-8") as file:
-        for record in match.records:
-            file.write(json.dumps({"game": match.game} | dataclasses.asdict(record)) + "\n")
+    name = re.sub(r"[^A-Za-z0-9.=_]+", "_", f"{match.a}-vs-{match.b}")
+    lines = (json.dumps({"game": match.game} | dataclasses.asdict(record)) + "\n" for record in match.records)
+    (run.games_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 def agent_player(game: Game, agent: LoadedRun, name: str) -> Player:
@@ -99,10 +100,7 @@ def finish_run(
     totals: Any,
     progress: Progress,
 ) -> None:
-    """Rates checkpoints and anchors against one another; writes ratings.json, elo.png and report.md.
-
-    A finished run whose ratings exist is not rated again: its table is shown.
-    """
+    """Rates checkpoints and anchors against one another; writes ratings.json, elo.png and report.md."""
     steps = _spread(checkpoints.saved_steps(), config.evaluation.checkpoints)
     agents = [LoadedRun(config, load_run(str(run.path), step).variables, step) for step in steps]
     players = [agent_player(game, agent, f"step {agent.step}") for agent in agents]

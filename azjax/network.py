@@ -138,7 +138,8 @@ def apply(
     if train and "batch_stats" in variables:
         output, updated = module.apply(variables, observation, True, mutable=["batch_stats"])
         return output, updated["batch_stats"]
-    return module.apply(variables, observation, train), variables.get("batch_stats", {})
+    output: Any = module.apply(variables, observation, train)
+    return output, variables.get("batch_stats", {})
 
 
 def value_of(config: NetworkConfig, value_logits: jax.Array) -> jax.Array:

@@ -185,6 +185,7 @@ def plan_table(plan: Plan) -> Table:
     caption = (
         f"{plan.devices} x {plan.device_kind}, {text(plan.device_bytes)} each: "
         + ("fits" if plan.fits else "does NOT fit")
+        + "\ntree and activations are in use in turn: the larger counts"
         + f"\na step: {work.positions:,} positions, {work.simulations:,} simulations, {work.samples:,} samples"
         + f"\n{steps:,} steps: {steps * work.positions:,} positions, {steps * work.simulations:,} simulations,"
         + f" {steps * work.samples:,} samples"

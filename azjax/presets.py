@@ -68,7 +68,17 @@ def _small(game: str, base: str, name: str) -> RunConfig:
     )
 
 
-_TUNED: dict[tuple[str, str], dict[str, Any]] = {}
+_TUNED: dict[tuple[str, str], dict[str, Any]] = {
+    ("quick", "tic_tac_toe"): {
+        "steps": 120,
+        "search": SearchConfig(simulations=32),
+        "selfplay": SelfPlayConfig(lanes=256, plies=8, temperature_plies=6),
+        "replay": ReplayConfig(plies=128),
+        "learner": LearnerConfig(batch=512, updates=8, learning_rate=3e-3),
+        "evaluation": EvaluationConfig(final_games=100, simulations=64),
+        "checkpoint": CheckpointConfig(every=30, keep=2, keep_every=40),
+    },
+}
 """Fields in which a preset differs for one game."""
 
 

@@ -6,8 +6,8 @@ everything else is equal on all of them, gradients are averaged.
 Fused, the step is one compiled program. Split, the plies are one, and each update is a call of another on the first
 device alone, where the devices' samples stand side by side under vmap with the same axis name: the same numbers. "auto"
 splits on CPU and fuses on accelerators. On CPU a convolution's gradient inside a scan is some 30 times slower than
-alone (jax issue 12868), and devices of one process wait for each other's gradients inside XLA's only thread pool, which stops
-for ever when it has no more threads than devices (a larger pool makes self-play half as fast).
+alone (jax issue 12868), and devices of one process wait for each other's gradients inside XLA's only thread pool, which
+stops for ever when it has no more threads than devices (a larger pool makes self-play half as fast).
 """
 
 import dataclasses
@@ -58,7 +58,9 @@ def make_mesh(num_devices: int) -> Mesh:
 
 def _specs() -> RunState:
     """Returns, as a prefix of RunState, how each part lies on the mesh."""
-    equal, lanes, rows = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)
+    equal: Any = PartitionSpec()
+    lanes: Any = PartitionSpec(AXIS)
+    rows: Any = PartitionSpec(None, AXIS)
     replay = Replay(positions=rows, outcome=rows, has_outcome=rows, head=equal, filled=equal, pending=lanes)
     return RunState(learner=equal, best=equal, lanes=lanes, replay=replay, rng_key=equal, step=equal)
 
@@ -87,7 +89,7 @@ class Step:
         self.fused = platform != "cpu" if config.learner.fused == "auto" else config.learner.fused == "true"
         self.fused |= jax.process_count() > 1
         self.seconds = (0.0, 0.0)  # of the last step: self-play, learning (a fused step cannot tell: all, 0)
-        self.learning_rate = learning_rate(config.learner, self.total_updates)
+        self._learning_rate = learning_rate(config.learner, self.total_updates)
         specs, equal, per_device = _specs(), PartitionSpec(), PartitionSpec(AXIS)
 
         def spmd(function: Any, in_specs: Any, out_specs: Any, donate: tuple[int, ...]) -> Any:
@@ -99,9 +101,13 @@ class Step:
         in_specs = (equal, equal, specs.lanes, specs.replay, equal, equal)
         self._play = spmd(self._play_plies, in_specs, (specs.lanes, specs.replay, per_device), (2, 3))
         self._draw = spmd(self._draw_all, (specs.replay, equal, equal), per_device, ())
-        self._update = jax.jit(self._update_side_by_side, donate_argnums=(0,))
+        self._update: Any = jax.jit(self._update_side_by_side, donate_argnums=(0,))
         self._step = spmd(self._fused_step, (specs,), (specs, per_device), (0,))
         self._next = jax.jit(lambda step: step + 1)
+
+    def learning_rate(self, updates: int) -> float:
+        """Returns the rate of the update after `updates` applied ones."""
+        return float(np.asarray(self._learning_rate(updates), np.float32))
 
     def programs(self, like: RunState) -> list[Callable[[], None]]:
         """Returns what compiles the step ahead of time, a call a program, to be run side by side.

@@ -7,17 +7,18 @@ import math
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from tensorboardX import SummaryWriter
 
 import envs
 from azjax.arena import Match, play_match
-from azjax.checkpoint import CheckpointError, Checkpoints
+from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig, differences, to_json
 from azjax.evaluation import finish_run, match_row, rate_against_anchors
 from azjax.network import num_parameters
@@ -92,6 +93,10 @@ def train(config: RunConfig, directory: Path) -> int:
     with Progress() as progress, contextlib.closing(run.lock()), _signals() as caught:
         if run.exists():
             _refuse_changes(run.read_config(), config, run)
+            if _finished(run, config):
+                progress.say(f"finished: {run.path}, {config.steps} steps; its report:")
+                progress.say(run.report_path.read_text(encoding="utf-8"))
+                return 0
         progress.say(f"{'resuming' if run.exists() else 'new run'}: {run.path}, {config.game}, {config.steps} steps")
         progress.doing("compiling")
         resolved = resolve(config, game)
@@ -119,8 +124,13 @@ def _refuse_changes(old: RunConfig, new: RunConfig, run: RunDirectory) -> None:
         )
 
 
+def _finished(run: RunDirectory, config: RunConfig) -> bool:
+    steps = Checkpoints(run.checkpoints_path).saved_steps()
+    return bool(steps) and steps[-1] >= config.steps and run.report_path.is_file() and run.ratings_path.is_file()
+
+
 @contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
+def _signals() -> Generator[list[int]]:
     """Collects SIGINT and SIGTERM in the list it yields; a second one ends the process at once."""
     caught: list[int] = []
 
@@ -162,7 +172,7 @@ class _Trainer:
         """Trains, saves, evaluates and reports; returns the exit code."""
         state = self._start()
         done = int(state.step)
-        with self._log() as log:
+        with _Log(self.run) as log:
             while done < self.config.steps:
                 state, row = self._train_step(state)
                 done += 1
@@ -230,7 +240,7 @@ class _Trainer:
             **{k: round(v, 3) if isinstance(v, float) else v for k, v in dataclasses.asdict(totals).items()},
             **{f"{name}_in_step": value for name, value in summed.items()},
             **means,
-            "learning_rate": float(self.step.learning_rate(totals.updates)),
+            "learning_rate": self.step.learning_rate(totals.updates),
             "plies_per_second": plies / max(sum(self.step.seconds), 1e-9),
             "simulations_per_second": plies * self.config.search.simulations / max(sum(self.step.seconds), 1e-9),
         }
@@ -330,18 +340,11 @@ class _Trainer:
         self._count_evaluation(started)
         return 0
 
-    @contextlib.contextmanager
-    def _log(self) -> Iterator["_Log"]:
-        with _Log(self.run) as log:
-            yield log
-
 
 class _Log:
     """metrics.jsonl and TensorBoard."""
 
     def __init__(self, run: RunDirectory):
-        from tensorboardX import SummaryWriter
-
         self._file = run.metrics_path.open("a", encoding="utf-8")
         self._board = SummaryWriter(str(run.tensorboard_path), flush_secs=10)
 
@@ -358,6 +361,3 @@ class _Log:
         for name, value in row.items():
             if isinstance(value, int | float) and name != "step" and math.isfinite(value):
                 self._board.add_scalar(name, value, row["step"])
-
-
-__all__ = ["CheckpointError", "Totals", "choose_devices", "resolve", "train", "use_devices"]

@@ -133,13 +133,15 @@ class Crosshair(Game):
         mine, theirs = self._mine_and_theirs(state)
         legal = self._legal(state)
         order = self.policy_index(state).astype(jnp.int32)  # a transposition is its own inverse
-        flips = jax.vmap(lambda square: self._place(mine, theirs, square).flipped.count())(order)
         legal_here = self.grid.unpack(legal, order)
+        # Where no stone may go none is put (-1): cascades there would only make the wave loop longer.
+        placed = jax.vmap(lambda square: self._place(mine, theirs, square))(jnp.where(legal_here, order, -1))
+        flips = jax.vmap(lambda bits: bits.count())(placed.flipped)
         planes = [
             self.grid.unpack(mine, order),
             self.grid.unpack(theirs, order),
             legal_here,
-            jnp.where(legal_here, flips, 0).astype(jnp.float32) / 8,
+            flips.astype(jnp.float32) / 8,
             order == state.last,
             jnp.full(order.shape, state.ply.astype(jnp.float32) / self.num_actions),
         ]

@@ -86,9 +86,9 @@ def rollout_model(game: Game) -> Model:
 def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
     """Draws int32[B], uniform over the legal actions of bool[B, A]; 0 where there is none.
 
-    Each action gets a score of 24 random bits and the highest legal one is taken, so probabilities are uniform to about
-    A / 2^24. One threefry number a game (10 ns each on CPU) is spread over its actions by MurmurHash3's 32-bit finaliser
-    (Appleby 2011), of which the vector units do sixteen at once: rollouts draw an action at every ply.
+    Each action gets a score of 24 random bits and the highest legal one is taken: uniform to about A / 2^24. One
+    threefry number a game (10 ns each on CPU) is spread over its actions by MurmurHash3's 32-bit finaliser (Appleby
+    2011), of which the vector units do sixteen at once: rollouts draw an action at every ply.
     """
     batch_size, num_actions = legal_action_mask.shape
     seed = jax.random.bits(rng_key, (batch_size, 1), jnp.uint32)
