@@ -223,6 +223,10 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
     word = _word(options.game, game)
     source = options.resume or options.out or _default_path(word, start.preset)
     base = dataclasses.replace(start, game=word)
+    if options.fork is not None:
+        from azjax.rundir import check_name
+
+        check_name(options.fork)
     if options.resume is not None or options.fork is not None:
         from azjax.rundir import RunDirectory
 
@@ -231,9 +235,7 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
             raise ValueError(f"run: {source} is a run of {stored.game}, expected one of {word}")
         base = stored if options.preset is None else base
     if options.fork is not None:
-        from azjax.rundir import check_name
-
-        source = source.parent / check_name(options.fork)
+        source = source.parent / options.fork
     return configure(base, settings), source
 
 

@@ -194,26 +194,34 @@ def _read(cls: type[T], args: Sequence[str], default: T | None = None) -> T:
 
 
 def _one_line(box: str) -> str:
-    """Returns the message in tyro's box of an error."""
-    rows = [row.strip(" │|") for row in box.splitlines() if not row.startswith(("╭", "╰", "+"))]
+    """Returns the message in tyro's box of an error, whose first line is the title."""
+    rows = [row.strip(" │") for row in box.splitlines()[1:] if not row.startswith("╰")]
     text = " ".join(row for row in rows if row.strip("─-"))
-    text = re.split(r"Argument helptext|For full helptext", text)[0].strip()
-    if refused := re.match(r"Error parsing (\S+): (.*)", text):
+    text, _, described = text.partition("For full helptext")[0].partition("Argument helptext:")
+    if refused := re.match(r"Error parsing (\S+): (.*)", text.strip()):
         where, why = refused.groups()
+        shown = described.strip().partition(" ")[2]  # without the option's name
+        kind = next((words for name, words in _KINDS.items() if shown.startswith(f"{name} ")), None)
+        values = re.findall(r"'([^']*)'", why)
+        if kind and values:
+            return f"{where}: got {values[0]!r}, expected {kind}"
         text = f"{where}: {why}" if where.startswith("--") else why  # others name the field themselves
-    text = re.sub(r"invalid literal for int\(\) with base 10: (.*)", r"got \1, expected a whole number", text)
-    text = re.sub(r"could not convert string to float: (.*)", r"got \1, expected a number", text)
-    text = re.sub(
-        r"no type matching \{None\}\|(\w+) could be instantiated from \['(.*?)'\].*",
-        r"got '\2', expected None or \1",
-        text,
-    )
     choices = re.match(r"invalid choice '(.*)' for argument '(.*)'. Expected one of \((.*?),?\)", text)
     if choices:
         value, where, allowed = choices.groups()
         names = re.findall(r"'(.*?)'", allowed)
         text = f"{where}: got {value!r}, expected one of {', '.join(names)}{_near(value, names)}"
-    return text or "the command line could not be read"
+    return text.strip() or "the command line could not be read"
+
+
+_KINDS = {
+    "INT": "a whole number",
+    "FLOAT": "a number",
+    "{None}|INT": "None or a whole number",
+    "{None}|FLOAT": "None or a number",
+    "[INT [INT ...]]": "whole numbers",
+}
+"""What tyro calls a value, and what people do."""
 
 
 def _overview() -> str:

@@ -1,0 +1,85 @@
+"""Benchmarks: what is counted, and the shape of what is told. How fast it is, is no test."""
+
+import dataclasses
+import json
+
+import jax
+import pytest
+
+import envs
+from azjax import network
+from azjax.bench import ROUNDS, Tally, _config, _forward, _play_for, _selfplay, bench_table
+from azjax.cli import main
+from azjax.players import LoadedRun
+from azjax.presets import preset
+from azjax.selfplay import start_lanes
+from azjax.step import make_mesh
+
+GAME = envs.make("tic_tac_toe")
+LANES, SIMULATIONS = 16, 4
+
+
+def played(implementation: str, plies: int) -> list[int]:
+    """New nodes in each ply from the start."""
+    config = _config(GAME, None, LANES, SIMULATIONS)
+    config = dataclasses.replace(config, search=dataclasses.replace(config.search, implementation=implementation))
+    program = _selfplay(config, GAME, make_mesh(0))  # what the command compiles too
+    variables = network.init(config.network, GAME, jax.random.key(1))
+    state, nodes = start_lanes(GAME, jax.random.key(0), LANES), []
+    for ply in range(plies):
+        state, new, _ = program(variables, jax.random.key(ply), state)
+        nodes.append(int(new.sum()))
+    return nodes
+
+
+def test_every_simulation_of_an_opening_is_a_new_node_and_near_the_end_not():
+    nodes = played("azjax", 9)
+    # No game ends within four plies of the start, where every simulation adds a node.
+    assert nodes[0] == LANES * SIMULATIONS
+    # In the last plies some descents end at terminal nodes that are in the tree already.
+    assert all(LANES <= number <= LANES * SIMULATIONS for number in nodes) and min(nodes) < LANES * SIMULATIONS
+
+
+def test_mctx_adds_a_node_with_every_simulation():
+    assert played("mctx", 9) == [LANES * SIMULATIONS] * 9
+
+
+def test_turns_add_up():
+    tally = Tally()
+
+    def ply(variables, rng_key, lanes):
+        return lanes + 1, jax.numpy.int32([3, 4]), {}
+
+    lanes = _play_for(tally, 0.0, ply, {}, jax.random.key(0), 0)
+    lanes = _play_for(tally, 0.0, ply, {}, jax.random.key(0), lanes)
+    assert (lanes, tally.plies, tally.nodes) == (2, 2, 14) and tally.seconds > 0
+
+
+def test_the_network_alone_evaluates_every_time():
+    config = _config(GAME, None, LANES, SIMULATIONS)
+    variables = network.init(config.network, GAME, jax.random.key(1))
+    program = _forward(config, GAME, make_mesh(2))
+    observations = jax.numpy.zeros((LANES, *GAME.observation_shape)).at[:, 0, 0].set(1.0)
+    text = program.lower(variables, observations).compile().as_text()
+    assert "while" in text and "dot" in text
+    assert float(abs(program(variables, observations) - observations).max()) > 0
+
+
+def test_the_command_tells_its_shape(capsys):
+    argv = "bench selfplay --game tic_tac_toe --lanes 16 --simulations 4 --seconds 0.01 --json".split()
+    assert main(argv) == 0
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert report["cores"] >= 1 and len(report["rows"]) == 2 and 0 < report["new_nodes_per_simulation"] <= 1
+    for row in report["rows"]:
+        assert list(row) == ["case", "ours", "reference", "reference_name", "unit", "ratio"]
+        assert row["ratio"] == pytest.approx(row["ours"] / row["reference"], rel=1e-2)
+    assert [row["unit"] for row in report["rows"]] == ["new nodes/s", "simulations/s"]
+    assert len([line for line in said.err.splitlines() if line.startswith("turn ")]) == ROUNDS
+    assert bench_table(report).row_count == 2
+
+
+def test_a_run_of_another_game_is_refused():
+    run = LoadedRun(config=preset("smoke", "connect_four"), variables={}, step=1)
+    with pytest.raises(ValueError, match="got a run of connect_four, expected one of tic_tac_toe"):
+        _config(GAME, run, 8, 4)

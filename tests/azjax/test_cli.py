@@ -1,0 +1,301 @@
+"""The command line: what each mistake is answered with, what a run's options set, what each command prints."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from azjax import rundir, train
+from azjax.cli import main
+from azjax.cli.options import COMMANDS, RunOptions
+from azjax.cli.parse import configure, parse
+from azjax.config import RunConfig, to_json
+from azjax.presets import PRESETS, preset
+
+# Each with what its one line must hold: what is wrong, and what to do.
+BAD = [
+    ("", "got no command, expected one of train, play"),
+    ("tarin crosshair", "did you mean train?"),
+    ("--jsno", "got '--jsno'"),
+    ("analyze crosshair", "got 'analyze'"),
+    ("train", "got no GAME"),
+    ("train crosshiar", "did you mean crosshair?"),
+    ("train Crosshair", "did you mean crosshair?"),
+    ("train ''", "got ''"),
+    ("train crosshair chess", "got 'chess' after the last word"),
+    ("train crosshair --preset", "--preset: got no value"),
+    ("train crosshair --preset slwo", "expected one of smoke, quick, full, paper"),
+    ("train crosshair --preset quikc", "did you mean quick?"),
+    ("train crosshair --search.simulations 0", "search.simulations: got 0, expected at least 1"),
+    ("train crosshair --search.simulations many", "--search.simulations: got 'many', expected a whole number"),
+    ("train crosshair --search.simulations 1e3", "got '1e3', expected a whole number"),
+    ("train crosshair --search.simulations", "--search.simulations: got no value"),
+    ("train crosshair --search.simulations --seed 1", "--search.simulations: got no value"),
+    ("train crosshair --serch.simulations 3", "did you mean --search.simulations?"),
+    ("train crosshair --simulations 3", "did you mean --search.simulations?"),
+    ("train crosshair --search.no-such-field 1", "got unknown option --search.no-such-field"),
+    ("train crosshair --game chess", "got unknown option --game"),
+    ("train crosshair --search.algorithm pucd", "did you mean puct?"),
+    ("train crosshair --search.c-puct none", "--search.c-puct: got 'none', expected None or a number"),
+    ("train crosshair --search.c-init x", "--search.c-init: got 'x', expected a number"),
+    ("train crosshair --network.policy-planes maybe", "got 'maybe' after the last word"),
+    ("train crosshair --network.policy-planes=maybe", "--network.policy-planes: got 'maybe', expected true or false"),
+    ("train crosshair --network.kind cnn", "network.kind: got 'cnn'"),
+    ("train crosshair --learner.boundaries 3 2", "learner.boundaries: got (3, 2)"),
+    ("train crosshair --learner.boundaries a", "--learner.boundaries: got 'a', expected whole numbers"),
+    ("train crosshair --selfplay.actor best", "selfplay.actor: got best without a gate"),
+    ("train crosshair --seed -1", "seed: got -1"),
+    ("train crosshair --seed 99999999999999999999", "seed: got 99999999999999999999"),
+    ("train crosshair --evaluation.games 3", "evaluation.games: got 3, expected an even number"),
+    ("train crosshair --resume nowhere", "--resume: got nowhere, which has no config.json"),
+    ("train crosshair --out a --resume b", "--out and --resume: got both"),
+    ("train crosshair --fork ../x", "run name: got '../x'"),
+    ("train crosshair --fork .", "run name: got '.'"),
+    ("train crosshair --json", "got unknown option --json"),
+    ("train crosshair --tyro-print-completion bash", "got unknown option --tyro-print-completion"),
+    ("train crosshair -- x", "got unknown option --"),
+    ("train crosshair -x", "got unknown option -x"),
+    ("train crosshair,size=77", "size: got 77"),
+    ("train crosshair,colour=red", "got 'colour'"),
+    ("train no_such_file.py:GAME", "no such file"),
+    ("plan crosshair --steps 0", "steps: got 0"),
+    ("plan crosshair --selfplay.lanes 4000000000", "selfplay.lanes: got 4000000000"),
+    ("games chss", "got 'chss'"),
+    ("games --json=1", "--json: got '1', expected no value"),
+    ("match tic_tac_toe random", "got no B, expected GAME A B"),
+    ("match tic_tac_toe random random --games 3", "--games: got 3, expected an even number"),
+    ("match tic_tac_toe random random --games 0", "--games: got 0"),
+    ("match tic_tac_toe random random --opening-plies -1", "--opening-plies: got -1"),
+    ("match tic_tac_toe random random --lanes 0", "--lanes: got 0"),
+    ("match tic_tac_toe random rnadom", "player: got 'rnadom', expected random"),
+    ("match tic_tac_toe random uct:no", "got simulations 'no'"),
+    ("match tic_tac_toe random uct:4,d=1", "got option 'd=1'"),
+    ("match tic_tac_toe random run:nowhere", "which has no config.json"),
+    ("rate tic_tac_toe", "players: got 0, expected at least 2"),
+    ("rate tic_tac_toe random", "players: got 1, expected at least 2"),
+    ("rate tic_tac_toe random random", "got random twice"),
+    ("rate tic_tac_toe --run nowhere", "which has no config.json"),
+    ("play tic_tac_toe --seat third", "--seat: got 'third', expected one of first, second"),
+    ("play tic_tac_toe --run nowhere", "which has no config.json"),
+    ("play tic_tac_toe --run x --opponent random", "--run and --opponent: got both"),
+    ("play tic_tac_toe --opponent random --simulations 4", "--simulations: got it for the player random"),
+    ("bench", "got no CASES"),
+    ("bench selfpaly", "did you mean selfplay?"),
+    ("bench selfplay --seconds 0", "--seconds: got 0.0"),
+    ("bench selfplay --seconds nan", "--seconds: got nan"),
+    ("bench selfplay --lanes 7 --game tic_tac_toe", "--lanes: got 7, expected a multiple of the 8 devices"),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def backend():
+    """Starts it with the tests' eight devices: a command would ask for one a core."""
+    jax.devices()
+
+
+def words(line: str) -> list[str]:
+    return ["" if word == "''" else word for word in line.split()]
+
+
+def one_line(text: str) -> bool:
+    return text.startswith("azjax: ") and text.endswith("\n") and len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("line", "said"), BAD)
+def test_wrong_input_is_one_line_and_status_2(line, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(words(line)) == 2
+    error = capsys.readouterr().err
+    assert one_line(error) and said in error
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", ["train crosshiar", "match crosshiar random random", "plan crosshair --seed x"])
+def test_wrong_input_is_answered_before_jax(line):
+    code = "import sys; from azjax.cli import main; print(main(sys.argv[1:]), {'jax', 'flax'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code, *line.split()], capture_output=True, text=True, timeout=300)
+    assert (done.stdout, one_line(done.stderr)) == ("2 set()\n", True)
+
+
+WORDS = st.sampled_from(
+    [
+        *COMMANDS,
+        *"crosshair random --seed --preset --search.simulations --learner.boundaries --network.policy-planes".split(),
+        *"--json --games --seat --out -- - --= = 0 -1 1e9 true None smoke --search.simulations=3 --x --é".split(),
+    ]
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.one_of(WORDS, st.text(max_size=8)), max_size=7))
+def test_any_words_are_a_command_or_one_line(argv):
+    if "-h" in argv or "--help" in argv:
+        return
+    try:
+        line = parse(argv)
+        assert line is not None
+        if isinstance(line.command, RunOptions):
+            configure(preset("smoke", "crosshair"), line.settings)
+    except ValueError as error:
+        assert str(error).strip()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (ValueError("steps: got 0\nexpected 1"), 2, "azjax: steps: got 0 expected 1"),
+        (OSError(28, "No space left on device", "runs/x"), 1, "azjax: runs/x: No space left on device"),
+        (train.CheckpointError("no whole checkpoint"), 1, "azjax: no whole checkpoint"),
+        (FloatingPointError("not finite"), 1, "azjax: not finite"),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nmore"), 1, "--selfplay.lanes"),
+        (MemoryError(), 1, "out of memory"),
+        (TypeError("a\x1b[31mb"), 1, "azjax: TypeError: a [31mb (set AZJAX_TRACEBACK=1"),
+        (KeyboardInterrupt(), 130, "azjax: interrupted"),
+    ],
+)
+def test_failures_are_one_line_and_their_status(error, status, said, capsys, monkeypatch):
+    def fail(line):
+        raise error
+
+    monkeypatch.setattr("azjax.cli.commands.run", fail)
+    assert main(["games"]) == status
+    told = capsys.readouterr().err
+    assert one_line(told) and said in told
+
+
+def test_help_names_every_command_and_every_field(capsys):
+    assert main(["--help"]) == 0
+    overview = capsys.readouterr().out
+    assert [name for name in COMMANDS if f"  {name} " not in overview] == []
+    assert main(["train", "--help"]) == 0
+    told = capsys.readouterr().out
+    sections = to_json(RunConfig(game="x"))
+    fields = [f"--{s}.{f.replace('_', '-')}" for s, v in sections.items() if isinstance(v, dict) for f in v]
+    assert len(fields) > 50 and [field for field in fields if field not in told] == []
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+    assert main(["--version"]) == 0
+
+
+def test_every_field_of_a_run_can_be_set():
+    wanted = preset("paper", "black_hole")
+    argv = ["train", "black_hole"]
+    for section, fields in to_json(wanted).items():
+        for name, value in fields.items() if isinstance(fields, dict) else [(None, fields)]:
+            if section not in ("game", "preset"):
+                option = f"--{section}.{name.replace('_', '-')}" if name else f"--{section}"
+                argv += [option, *(str(item) for item in (value if isinstance(value, list) else [value]))]
+    line = parse(argv)
+    assert line is not None
+    start = preset("smoke", "black_hole")
+    assert configure(start, line.settings) == dataclasses.replace(wanted, preset="smoke")
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("--network.policy_planes", True),
+        ("--network.policy-planes false", False),
+        ("--network.policy-planes=TRUE", True),
+    ],
+)
+def test_switches_and_underscores(words, value):
+    line = parse(["train", "crosshair", *words.split(), "--seed=7"])
+    assert line is not None
+    config = configure(preset("quick", "crosshair"), line.settings)
+    assert (config.network.policy_planes, config.seed) == (value, 7)
+
+
+@pytest.fixture
+def trained(monkeypatch, tmp_path):
+    """Runs started by the test, as (configuration, directory); nothing is trained."""
+    monkeypatch.chdir(tmp_path)
+    started: list[tuple[RunConfig, Path]] = []
+    monkeypatch.setattr(train, "train", lambda config, directory: started.append((config, directory)) or 0)
+    return started
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_train_takes_the_preset_and_the_default_directory(name, trained):
+    assert main(["train", "crosshair,size=5", "--preset", name, "--steps", "3"]) == 0
+    config = dataclasses.replace(preset(name, "crosshair,size=5"), steps=3)
+    assert trained == [(config, rundir.default_path("crosshair,size=5", name))]
+
+
+def test_resume_keeps_the_stored_configuration_and_fork_starts_beside_it(trained, tmp_path, capsys):
+    stored = dataclasses.replace(preset("smoke", "tic_tac_toe"), steps=5)
+    rundir.RunDirectory(tmp_path / "a").write_config(stored)
+    assert main(["train", "tic_tac_toe", "--resume", "a"]) == 0
+    assert main(["train", "tic_tac_toe", "--resume", "a", "--seed", "4", "--fork", "b"]) == 0
+    assert trained == [(stored, Path("a")), (dataclasses.replace(stored, seed=4), Path("b"))]
+    capsys.readouterr()
+    assert main(["train", "connect_four", "--resume", "a"]) == 2
+    assert "a is a run of tic_tac_toe, expected one of connect_four" in capsys.readouterr().err
+
+
+def test_a_run_keeps_the_reference_of_a_game_of_ones_own(trained, tmp_path):
+    (tmp_path / "mine.py").write_text("from envs.tic_tac_toe import TicTacToe\nGAME = TicTacToe()\n", "utf-8")
+    assert main(["train", "mine.py:GAME", "--preset", "smoke"]) == 0
+    assert trained[0][0].game == "mine.py:GAME"
+
+
+def last_json(capsys) -> dict:
+    said = capsys.readouterr()
+    return json.loads(said.out.splitlines()[-1])
+
+
+def test_games(capsys):
+    assert main(["games", "--json"]) == 0
+    assert "crosshair" in last_json(capsys)["games"]
+    assert main(["games", "crosshair", "--json"]) == 0
+    facts = last_json(capsys)
+    assert facts["actions"] == 49 and facts["observation_shape"] == [7, 7, 6] and facts["state_bytes"] <= 80
+
+
+def test_match_prints_its_shape_and_writes_only_where_asked(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    argv = ["match", "tic_tac_toe", "random", "random", "--games", "6", "--seed", "3", "--json"]
+    assert main(argv) == 0
+    first = last_json(capsys)
+    assert list(tmp_path.iterdir()) == []
+    keys = "game a b games wins draws losses score ci95 distinct seconds".split()
+    assert keys == [key for key in first if key in keys]
+    assert first["wins"] + first["draws"] + first["losses"] == first["games"] == 6
+    assert first["score"] == (first["wins"] + first["draws"] / 2) / 6
+    assert 0 <= first["ci95"][0] <= first["score"] <= first["ci95"][1] <= 1
+
+    assert main([*argv, "--out", "deep/er"]) == 0
+    again = last_json(capsys)
+    assert {**first, "seconds": 0} == {**again, "seconds": 0}
+    assert json.loads((tmp_path / "deep/er/match.json").read_text("utf-8")) == again
+    games = [json.loads(line) for line in (tmp_path / "deep/er/games.jsonl").read_text("utf-8").splitlines()]
+    assert len(games) == 6 and len({tuple(game["actions"]) for game in games}) == again["distinct"]
+
+
+def test_rate_prints_its_shape(capsys, tmp_path):
+    argv = ["rate", "tic_tac_toe", "random", "uct:4", "--games", "6", "--out", str(tmp_path / "r"), "--json"]
+    assert main(argv) == 0
+    ratings = last_json(capsys)
+    assert sorted(ratings) == ["advantage", "draw_elo", "players"]
+    assert {player["name"] for player in ratings["players"]} == {"random", "uct:4"}
+    assert all(sorted(player) == ["ci95", "elo", "games", "name", "score"] for player in ratings["players"])
+    assert next(player for player in ratings["players"] if player["name"] == "random")["elo"] == 0
+    assert json.loads((tmp_path / "r/ratings.json").read_text("utf-8")) == ratings
+
+
+def test_a_reader_that_leaves_early_is_no_traceback():
+    code = "import sys; from azjax.cli import main; sys.exit(main(['games']))"
+    command = f'{sys.executable} -c "{code}" | head -c 1'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""
+
+
+def test_python_m_azjax():
+    done = subprocess.run([sys.executable, "-m", "azjax", "--version"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout.startswith("azjax 0.")
