@@ -19,8 +19,9 @@ from azjax.selfplay import search_policy
 from azjax.types import Variables
 from envs.core import Game, State
 
-UCT_EXPLORATION = 0.5
-"""c of UCB1 for `uct:N`, chosen once by a round robin (docs/evaluation.md), on the scale of returns in [-1, 1]."""
+UCT_EXPLORATION = 1.0
+"""c of UCB1 for `uct:N`, on the scale of returns in [-1, 1]: the strongest of four at 400 rollouts of Crosshair, in a
+round robin of 100 games a pair (Elo: c = 1.0 68, 1.41 9, 0.7 -16, 0.5 -60; docs/evaluation.md)."""
 
 ChooseFn = Callable[[Any, jax.Array, State], jax.Array]
 """(params, rng_key, states [B, ...]) -> actions int32[B]; pure, so that the arena can compile it."""
