@@ -18,10 +18,10 @@ from azjax.config import RunConfig
 from azjax.network import num_parameters
 from azjax.players import LoadedRun, Player, make_player, run_player
 from azjax.progress import Progress
-from azjax.rating import Ratings, elo_difference, fit_ratings, score_interval
+from azjax.rating import Ratings, elo_difference, fit_ratings
 from azjax.report import EloPoint, MatchRecord, RunSummary, elo_picture, ratings_table, write_ratings, write_report
 from azjax.rundir import RunDirectory, load_run
-from azjax.tournament import round_robin
+from azjax.tournament import match_json, round_robin
 from envs.core import Game
 
 
@@ -31,25 +31,6 @@ class Evaluation:
 
     matches: tuple[Match, ...]
     rating: str  # for people: against the last anchor
-
-
-def match_row(match: Match) -> dict[str, Any]:
-    """Returns a match as JSON-able fields, from a's side, with the score's 95 % interval."""
-    score, low, high = score_interval(match.wins, match.draws, match.losses)
-    return {
-        "game": match.game,
-        "a": match.a,
-        "b": match.b,
-        "games": match.games,
-        "wins": match.wins,
-        "draws": match.draws,
-        "losses": match.losses,
-        "score": score,
-        "ci95": [low, high],
-        "distinct": match.distinct,
-        "truncated": sum(record.truncated for record in match.records),
-        "seconds": round(match.seconds, 2),
-    }
 
 
 def write_games(run: RunDirectory, match: Match) -> None:
@@ -85,7 +66,7 @@ def rate_against_anchors(
         )
         write_games(run, match)
         matches.append(match)
-    last = match_row(matches[-1])
+    last = match_json(matches[-1])
     low, high = last["ci95"]
     rating = f"{last['score']:.0%} [{low:.0%}, {high:.0%}] against {matches[-1].b}"
     return Evaluation(matches=tuple(matches), rating=rating)
@@ -132,7 +113,7 @@ def finish_run(
     _draw(run, config, ratings)
     with open(run.metrics_path, "a", encoding="utf-8") as log:
         for match in matches:
-            log.write(json.dumps({"step": steps[-1], "evaluation": match_row(match)}) + "\n")
+            log.write(json.dumps({"step": steps[-1], "evaluation": match_json(match)}) + "\n")
     records = [
         MatchRecord(a=m.a, b=m.b, wins=m.wins, draws=m.draws, losses=m.losses, distinct=m.distinct) for m in matches
     ]

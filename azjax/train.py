@@ -20,13 +20,15 @@ import envs
 from azjax.arena import Match, play_match
 from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig, differences, to_json
-from azjax.evaluation import finish_run, match_row, rate_against_anchors
+from azjax.evaluation import finish_run, rate_against_anchors
 from azjax.network import num_parameters
+from azjax.plan import check_fits, make_plan, plan_table
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
 from azjax.rundir import RunDirectory
 from azjax.selfplay import mean_legal_moves
 from azjax.step import RunState, Step, make_mesh
+from azjax.tournament import match_json
 from envs.core import Game
 
 SAFE_FIELDS = ("evaluation.", "checkpoint.", "preset")
@@ -100,7 +102,11 @@ def train(config: RunConfig, directory: Path) -> int:
         progress.say(f"{'resuming' if run.exists() else 'new run'}: {run.path}, {config.game}, {config.steps} steps")
         progress.doing("compiling")
         resolved = resolve(config, game)
-        mesh = make_mesh(choose_devices(config))
+        devices = choose_devices(config)
+        plan = make_plan(resolved, game, devices)
+        check_fits(plan)
+        progress.table(plan_table(plan))
+        mesh = make_mesh(devices)
         step = Step(resolved, game, mesh)
         run.write_config(config)
         checkpoints = Checkpoints(
@@ -290,7 +296,7 @@ class _Trainer:
             games=self.config.evaluation.games,
         )
         for match in evaluation.matches:
-            log.write({"step": step, "evaluation": match_row(match)})
+            log.write({"step": step, "evaluation": match_json(match)})
         self.rating = evaluation.rating
         self._count_evaluation(started)
 
