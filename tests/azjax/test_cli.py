@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from azjax import rundir, train
+from azjax import checkpoint, rundir, train
 from azjax.cli import main
 from azjax.cli.options import COMMANDS, RunOptions
 from azjax.cli.parse import configure, parse
@@ -151,7 +151,7 @@ def test_any_words_are_a_command_or_one_line(argv):
     [
         (ValueError("steps: got 0\nexpected 1"), 2, "azjax: steps: got 0 expected 1"),
         (OSError(28, "No space left on device", "runs/x"), 1, "azjax: runs/x: No space left on device"),
-        (train.CheckpointError("no whole checkpoint"), 1, "azjax: no whole checkpoint"),
+        (checkpoint.CheckpointError("no whole checkpoint"), 1, "azjax: no whole checkpoint"),
         (FloatingPointError("not finite"), 1, "azjax: not finite"),
         (RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nmore"), 1, "--selfplay.lanes"),
         (MemoryError(), 1, "out of memory"),
