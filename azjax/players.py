@@ -193,10 +193,13 @@ def _policy_chooser(game: Game, config: RunConfig, temperature: float, top_p: fl
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         evaluate_key, move_key = jax.random.split(rng_key)
         logits, _ = evaluate(config.network, game, params, evaluate_key, states)
-        logits = mask_logits(logits, jax.vmap(game.legal_action_mask)(states))
+        legal = jax.vmap(game.legal_action_mask)(states)
+        logits = mask_logits(logits, legal)
         if temperature == 0:
             return jax.vmap(first_argmax)(logits)
-        kept = _nucleus(logits / temperature, top_p)
+        # Differences from the best, masked again: no temperature makes them NaN or an illegal action likely.
+        below_best = logits - jnp.max(logits, axis=-1, keepdims=True)
+        kept = _nucleus(mask_logits(below_best / max(temperature, 1e-6), legal), top_p)
         return jax.random.categorical(move_key, kept, axis=-1).astype(jnp.int32)
 
     return choose

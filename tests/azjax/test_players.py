@@ -222,6 +222,16 @@ def test_top_p_keeps_the_likeliest_moves_that_reach_it(opinion):
     np.testing.assert_array_equal(moves_of(opinion, {"temperature": "0.5", "top_p": "0.5"}), np.eye(9)[0])
 
 
+@pytest.mark.parametrize("temperature", ["1e-40", "1e30", "1e38"])
+def test_no_temperature_makes_an_illegal_move_likely(opinion, temperature):
+    got = moves_of(opinion, {"temperature": temperature}, games=500, after=(0, 1, 2, 4))
+    assert got[[0, 1, 2, 4]].sum() == 0
+    if float(temperature) < 1:
+        assert got[3] == 1.0  # .10, the likeliest that is left
+    else:
+        np.testing.assert_allclose(got[[3, 5, 6, 7, 8]], 0.2, atol=0.08)
+
+
 def test_search_without_exploration_is_the_same_whatever_the_key(loaded, positions):
     states, _ = positions
     for kind in ("puct", "gumbel"):
