@@ -1,0 +1,92 @@
+"""What README and docs say can be run as it stands there: the game, the commands, the links, the tables."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import envs
+from azjax.cli.parse import configure, parse
+from azjax.presets import preset
+from envs.check import check_game
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PLACEHOLDERS = {"COMMAND", "DIR", "DIRECTORY", "GAME", "NAME", "FILE.py:NAME"}
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The words of every azjax command of a page, in a block of commands or between backticks."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
+    lines += re.findall(r"`(azjax [^`]+)`", text)
+    words = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("azjax ")]
+    return [line for line in words if len(line) > 1 and not PLACEHOLDERS & set(line)]
+
+
+ALL_COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
+
+
+def readme_game(folder: Path) -> Path:
+    """The README's game as its reader saves it."""
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    path = folder / "nim.py"
+    path.write_text(block, encoding="utf-8")
+    return path
+
+
+def test_the_readmes_game_keeps_the_contract(tmp_path):
+    seen = check_game(envs.make(f"{readme_game(tmp_path)}:GAME"), thorough=False)
+    assert (seen.id, seen.draws, seen.truncated) == ("nim", 0, 0)
+    assert 7 <= seen.longest <= 21
+
+
+def test_who_takes_the_readmes_last_counter_wins(tmp_path):
+    game = envs.make(f"{readme_game(tmp_path)}:GAME")
+    state = game.init(jax.random.key(0))
+    for taken in (3, 3, 3, 3, 3, 3, 2):
+        state = game.step(state, jnp.int32(taken - 1))
+    assert game.legal_action_mask(state).tolist() == [True, False, False]
+    state = game.step(state, jnp.int32(0))
+    assert bool(game.terminated(state))
+    assert game.returns(state).tolist() == [-1.0, 1.0]  # the eighth move is the second player's
+
+
+def test_pages_hold_commands():
+    assert len(ALL_COMMANDS) > 20
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), ALL_COMMANDS, ids=lambda value: value if isinstance(value, str) else value[0]
+)
+def test_commands_are_ones_that_azjax_takes(page, words):
+    line = parse(words)
+    if line is not None and line.settings:
+        configure(preset("quick", words[1]), line.settings)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    targets = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    missing = [t for t in targets if not t.startswith("https://") and not (page.parent / t).exists()]
+    assert missing == []
+
+
+def test_the_architecture_names_every_file():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    files = [path for folder in ("azjax", "envs") for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 40
+    assert [str(path.relative_to(ROOT)) for path in files if path.name not in text] == []
+
+
+def test_the_page_of_the_configuration_is_current():
+    spec = importlib.util.spec_from_file_location("configuration_page", ROOT / "docs/configuration.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    message = "configuration.md is not what azjax/config.py says: run python docs/configuration.py"
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), message
