@@ -1,6 +1,6 @@
 """The contract every game keeps: pure functions on one compact, unbatched state; callers vmap.
 
-class MyGame(Game): ...            rules of one's own, see docs/your_own_game.md
+class MyGame(Game): ...            rules of one's own, see docs/own_game.md
 check_game(MyGame())               (envs/check.py) tries every line of this contract
 """
 
