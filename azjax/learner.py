@@ -143,7 +143,7 @@ def update(
     rng_key: jax.Array,
     axis_name: str | None = None,
 ) -> tuple[Learner, Metrics]:
-    """Applies one update, unless nothing was ready to learn from or a gradient is not finite.
+    """Applies one update, unless nothing was ready to learn from or a number would not be finite.
 
     Both conditions are equal on all devices, because they are computed from averages over them.
 
@@ -168,14 +168,14 @@ def update(
     ready = drawn.ready.astype(jnp.float32)
     if axis_name is not None:
         gradients, new_statistics, ready = _mean_over_devices((gradients, new_statistics, ready), axis_name)
-    finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((gradients, new_statistics))]).all()
-    applied = (ready == 1) & finite
     optimizer = make_optimizer(config.learner, total_updates)
     changes, opt_state = optimizer.update(gradients, learner.opt_state, variables["params"])
     new_variables = dict(variables) | {"params": optax.apply_updates(variables["params"], changes)}
     if new_statistics:
         new_variables["batch_stats"] = new_statistics
     moved = Learner(variables=new_variables, opt_state=opt_state, updates=learner.updates + 1)
+    finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((gradients, moved))]).all()
+    applied = (ready == 1) & finite
     kept = jax.tree.map(lambda new, old: jnp.where(applied, new, old), moved, learner)
     metrics |= {
         "applied": applied.astype(jnp.float32),

@@ -34,6 +34,7 @@ class PlyResult:
     over: jax.Array  # bool[B], the move ended the game
     truncated: jax.Array  # bool[B], it ended without an outcome
     returns: jax.Array  # float32[B, 2], player i's, zeros unless over
+    finite: jax.Array  # bool[B], the search gave finite numbers; else the position holds uniform weights
 
 
 def start_lanes(game: Game, rng_key: jax.Array, num_lanes: int) -> Lanes:
@@ -102,7 +103,7 @@ def search_policy(
         )
         if not explore:
             return output
-        drawn = sample_move(move_key, output.action_weights, legal, temperature)
+        drawn = sample_move(move_key, jnp.nan_to_num(output.action_weights), legal, temperature)
         return output.replace(action=drawn)
 
     return policy
@@ -130,10 +131,15 @@ def play_ply(
     temperature = jnp.where(lanes.ply < selfplay.temperature_plies, selfplay.temperature, 0.0)
     output = policy(variables, policy_key, lanes.state, temperature)
     at_root = output.search_tree
+    root_value = at_root.node_values[:, at_root.ROOT_INDEX]
+    finite = jnp.isfinite(output.action_weights).all(axis=1) & jnp.isfinite(root_value)
+    # Numbers that are not finite never reach replay: they are counted, and the run stops if they go on.
+    legal = jax.vmap(game.legal_action_mask)(lanes.state)
+    uniform = legal / jnp.maximum(jnp.sum(legal, axis=1, keepdims=True), 1)
     position = Position(
         state=lanes.state,
-        search_weights=output.action_weights.astype(jnp.float16),
-        root_value=at_root.node_values[:, at_root.ROOT_INDEX],
+        search_weights=jnp.where(finite[:, None], output.action_weights, uniform).astype(jnp.float16),
+        root_value=jnp.where(finite, root_value, 0.0),
         mover=jax.vmap(game.to_move)(lanes.state).astype(jnp.int8),
     )
     moved = jax.vmap(game.step)(lanes.state, output.action)
@@ -143,6 +149,7 @@ def play_ply(
         over=over,
         truncated=jax.vmap(game.truncated)(moved),
         returns=jax.vmap(game.returns)(moved),
+        finite=finite,
     )
     fresh = start_lanes(game, init_key, num_lanes)
 
@@ -158,14 +165,13 @@ def count(result: PlyResult) -> Metrics:
     decided = result.over & ~result.truncated & (result.returns[:, 0] != result.returns[:, 1])
     mover = result.position.mover.astype(jnp.int32)
     mover_return = jnp.take_along_axis(result.returns, mover[:, None], axis=1)[:, 0]
-    weights = result.position.search_weights.astype(jnp.float32)
     return {
         "games": jnp.sum(result.over, dtype=jnp.int32),
         "truncated": jnp.sum(result.truncated, dtype=jnp.int32),
         "decided": jnp.sum(decided, dtype=jnp.int32),
         "first_player_wins": jnp.sum(decided & (result.returns[:, 0] > result.returns[:, 1]), dtype=jnp.int32),
         "won_by_last_mover": jnp.sum(decided & (mover_return > 0), dtype=jnp.int32),
-        "nonfinite_targets": jnp.sum(~jnp.isfinite(weights).all(axis=1), dtype=jnp.int32),
+        "nonfinite_targets": jnp.sum(~result.finite, dtype=jnp.int32),
     }
 
 

@@ -274,7 +274,9 @@ class _Trainer:
         if self.totals.nonfinite_steps < MAX_NONFINITE_STEPS:
             return
         self.run.crash_path.mkdir(exist_ok=True)
-        (self.run.crash_path / "diagnosis.json").write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")
+        (self.run.crash_path / "diagnosis.json").write_text(
+            json.dumps(row, indent=2, default=str) + "\n", encoding="utf-8"
+        )
         with Checkpoints(self.run.crash_path / "checkpoints", write=True) as crash:
             crash.save(row["step"], state, {"totals": dataclasses.asdict(self.totals)}, wait=True)
         raise FloatingPointError(
@@ -362,8 +364,10 @@ class _Log:
         self._board.close()
 
     def write(self, row: dict[str, Any]) -> None:
-        self._file.write(json.dumps(row, allow_nan=False, default=float) + "\n")
+        # JSON has no NaN: a number that is not finite is null there.
+        row = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
+        self._file.write(json.dumps(row, allow_nan=False) + "\n")
         self._file.flush()
         for name, value in row.items():
-            if isinstance(value, int | float) and name != "step" and math.isfinite(value):
+            if isinstance(value, int | float) and name != "step":
                 self._board.add_scalar(name, value, row["step"])

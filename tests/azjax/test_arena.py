@@ -12,6 +12,8 @@ from envs.tic_tac_toe import GAME as TIC_TAC_TOE
 from envs.tic_tac_toe import TicTacToe
 
 KEY = jax.random.key(0)
+LANES = 12
+"""Games side by side; the same in most tests, for the players' programs are compiled for it."""
 
 
 def no_run(directory, step):
@@ -62,9 +64,9 @@ def test_scripted_players_from_the_empty_board(mesh):
 
 def test_results_are_from_the_first_named_players_side(mesh):
     """Against low, who never blocks, a player who takes the first win it sees wins from both seats."""
-    one = play_match(TIC_TAC_TOE, make_player(TIC_TAC_TOE, "uct:40", no_run), LOW, games=24, mesh=mesh)
+    one = play_match(TIC_TAC_TOE, make_player(TIC_TAC_TOE, "uct:40", no_run), LOW, games=24, mesh=mesh, lanes=LANES)
     assert one.wins > 18 and one.losses < 3
-    other = play_match(TIC_TAC_TOE, LOW, make_player(TIC_TAC_TOE, "uct:40", no_run), games=24, mesh=mesh)
+    other = play_match(TIC_TAC_TOE, LOW, make_player(TIC_TAC_TOE, "uct:40", no_run), games=24, mesh=mesh, lanes=LANES)
     assert other.losses > 18 and other.wins < 3
     for match in (one, other):
         assert match.wins + match.draws + match.losses == match.games == 24
@@ -73,7 +75,7 @@ def test_results_are_from_the_first_named_players_side(mesh):
 @pytest.fixture(scope="module")
 def many(mesh):
     """More games than lanes."""
-    return play_match(TIC_TAC_TOE, RANDOM, LOW, games=60, mesh=mesh, seed=3, opening_plies=2, lanes=14)
+    return play_match(TIC_TAC_TOE, RANDOM, LOW, games=60, mesh=mesh, seed=3, opening_plies=2, lanes=LANES)
 
 
 def test_every_game_is_played_by_the_rules_and_scored_by_its_moves(many):
@@ -114,14 +116,14 @@ def test_distinct_games_are_counted_by_their_moves(many, mesh):
 
 
 def test_the_same_seed_gives_the_same_games(many, mesh):
-    again = play_match(TIC_TAC_TOE, RANDOM, LOW, games=60, mesh=mesh, seed=3, opening_plies=2, lanes=14)
+    again = play_match(TIC_TAC_TOE, RANDOM, LOW, games=60, mesh=mesh, seed=3, opening_plies=2, lanes=LANES)
     assert again.records == many.records
-    other = play_match(TIC_TAC_TOE, RANDOM, LOW, games=60, mesh=mesh, seed=4, opening_plies=2, lanes=14)
+    other = play_match(TIC_TAC_TOE, RANDOM, LOW, games=60, mesh=mesh, seed=4, opening_plies=2, lanes=LANES)
     assert other.records != many.records
 
 
 def test_openings_never_end_a_game(mesh):
-    match = play_match(TIC_TAC_TOE, RANDOM, RANDOM, games=64, mesh=mesh, opening_plies=9)
+    match = play_match(TIC_TAC_TOE, RANDOM, RANDOM, games=64, mesh=mesh, opening_plies=9, lanes=LANES)
     assert {record.opening_plies for record in match.records} <= {4, 5, 6, 7, 8}
     assert len({record.opening_plies for record in match.records}) > 2
     for record in match.records:
@@ -178,6 +180,8 @@ def test_progress_is_told(mesh):
 
 
 def test_uct_beats_random(mesh):
-    match = play_match(TIC_TAC_TOE, make_player(TIC_TAC_TOE, "uct:40", no_run), RANDOM, games=100, mesh=mesh)
+    match = play_match(
+        TIC_TAC_TOE, make_player(TIC_TAC_TOE, "uct:40", no_run), RANDOM, games=100, mesh=mesh, lanes=LANES
+    )
     assert (match.wins + match.draws / 2) / 100 > 0.8
     assert match.distinct > 50

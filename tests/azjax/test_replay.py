@@ -26,6 +26,7 @@ def ply(ids, movers, over, truncated, returns) -> PlyResult:
         over=jnp.asarray(over, bool),
         truncated=jnp.asarray(truncated, bool),
         returns=jnp.asarray(returns, jnp.float32),
+        finite=jnp.ones(len(over), bool),
     )
 
 

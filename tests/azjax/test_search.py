@@ -96,16 +96,12 @@ def masks(num_actions: int, batch_size: int = 16) -> jax.Array:
     return invalid.at[:, 0].set(False).at[:4].set(False).astype(jnp.float32)
 
 
-@pytest.mark.parametrize(("num_actions", "simulations", "max_depth"), [(9, 33, None), (49, 16, 3)])
-def test_gumbel_search_is_mctxs(num_actions, simulations, max_depth):
-    dream = Dream(num_actions, illegal_share=0.3)
-    assert_same_gumbel(dream, simulations, max_depth=max_depth, invalid_actions=masks(num_actions))
+def test_gumbel_search_is_mctxs():
+    assert_same_gumbel(Dream(9, illegal_share=0.3), 33, invalid_actions=masks(9))
 
 
-@pytest.mark.parametrize(("num_actions", "simulations", "max_depth"), [(9, 40, None), (49, 24, 2)])
-def test_puct_search_grows_mctxs_tree(num_actions, simulations, max_depth):
-    dream = Dream(num_actions, illegal_share=0.3)
-    assert_same_puct(dream, simulations, max_depth=max_depth, invalid_actions=masks(num_actions))
+def test_puct_search_grows_mctxs_tree():
+    assert_same_puct(Dream(49, illegal_share=0.3), 24, max_depth=2, invalid_actions=masks(49))
 
 
 @pytest.mark.slow
@@ -122,13 +118,18 @@ def test_searches_are_mctxs(num_actions, simulations, masked, max_depth):
     assert_same_puct(dream, simulations, max_depth=max_depth, invalid_actions=invalid)
 
 
-def test_a_game_is_searched_as_if_it_were_alone():
+@pytest.fixture(scope="module")
+def dreamt_tree():
+    """A PUCT tree of 24 simulations of Dream(9), without noise."""
+    return run(functools.partial(puct_policy, dirichlet_fraction=0.0), Dream(9), 24).search_tree
+
+
+def test_a_game_is_searched_as_if_it_were_alone(dreamt_tree):
     dream = Dream(9)
     policy = functools.partial(puct_policy, dirichlet_fraction=0.0)
-    together = run(policy, dream, 24, batch_size=16).search_tree
     root = jax.tree.map(lambda leaf: leaf[11:12], dream.root(16))
     alone = jax.jit(lambda key: policy((), key, root, dream.recurrent, 24))(jax.random.key(7)).search_tree
-    assert_same_tree(alone, jax.tree.map(lambda leaf: leaf[11:12], together))
+    assert_same_tree(alone, jax.tree.map(lambda leaf: leaf[11:12], dreamt_tree))
 
 
 def test_no_simulation_is_refused():
@@ -216,7 +217,7 @@ def test_nothing_is_searched_below_a_terminal_node(won_positions, won_trees):
         assert tree.children_rewards[game, ROOT, action] == 1.0
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize("algorithm", ["puct", pytest.param("gumbel", marks=pytest.mark.slow)])
 def test_where_every_move_loses_each_has_value_minus_one(every_move_loses, algorithm):
     policy = functools.partial(puct_policy, dirichlet_fraction=0.0) if algorithm == "puct" else gumbel_policy
     output = search_game(every_move_loses, batch_of([state_after(every_move_loses)] * 2), policy, 6, value=1.0)
@@ -224,7 +225,7 @@ def test_where_every_move_loses_each_has_value_minus_one(every_move_loses, algor
     assert (output.search_tree.children_visits[:, ROOT] > 0).all()
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize("algorithm", [pytest.param("puct", marks=pytest.mark.slow), "gumbel"])
 def test_the_ancestors_of_terminal_nodes_have_mctxs_statistics(algorithm):
     rng = np.random.default_rng(0)
     states = []
@@ -286,7 +287,7 @@ def test_the_sign_of_an_edge_comes_from_who_moves_before_and_after(double_turns)
 # ---- illegal actions
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "puct with noise", "gumbel"])
+@pytest.mark.parametrize("algorithm", [pytest.param("puct", marks=pytest.mark.slow), "puct with noise", "gumbel"])
 def test_no_visit_is_spent_on_an_illegal_action_at_any_node(algorithm):
     dream = Dream(9, illegal_share=0.5, illegal_logit=50.0)
     policies = {
@@ -356,9 +357,8 @@ def test_all_of_the_noise_reaches_the_legal_actions(noisy_priors):
     assert abs(largest.mean() - sample.max(-1).mean()) < 5 * sample.max(-1).std() / np.sqrt(512)
 
 
-def test_noise_is_mixed_into_the_root_alone():
-    dream = Dream(9)
-    clean = run(functools.partial(puct_policy, dirichlet_fraction=0.0), dream, 24).search_tree
+def test_noise_is_mixed_into_the_root_alone(dreamt_tree):
+    dream, clean = Dream(9), dreamt_tree
     noisy = run(functools.partial(puct_policy, dirichlet_fraction=0.25, dirichlet_alpha=1.0), dream, 24).search_tree
     root = dream.root(16)
     at_root = jax.nn.softmax(jnp.asarray(noisy.children_prior_logits[:, ROOT]))
@@ -374,12 +374,12 @@ def test_noise_is_mixed_into_the_root_alone():
 # ---- the tree adds up
 
 
-def test_visits_add_up_and_values_are_means():
-    tree = run(functools.partial(puct_policy, dirichlet_fraction=0.0), Dream(9), 40).search_tree
-    assert (tree.node_visits[:, ROOT] == 41).all()
+def test_visits_add_up_and_values_are_means(dreamt_tree):
+    tree = dreamt_tree
+    assert (tree.node_visits[:, ROOT] == 25).all()
     np.testing.assert_array_equal(tree.node_visits, 1 + tree.children_visits.sum(-1))
     for game in range(4):
-        for node in range(41):
+        for node in range(25):
             visits = tree.children_visits[game, node]
             total = tree.raw_values[game, node] - (visits * tree.children_values[game, node]).sum()
             np.testing.assert_allclose(tree.node_values[game, node], total / (1 + visits.sum()), atol=1e-5)

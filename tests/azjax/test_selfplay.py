@@ -97,10 +97,10 @@ def play(game: Game, games: list[list[int]]) -> Played:
     return Played(of(replay.positions.mover), of(replay.outcome), of(replay.has_outcome), returns, totals)
 
 
-def random_game(game: Game, wanted: float, seed: int = 0) -> list[int]:
-    """Moves of a random game whose first player's return has the sign of `wanted`."""
+def decided_games(game: Game) -> list[list[int]]:
+    """Moves of two random games, won by the first and by the second player."""
     batch = 256
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
 
     @jax.jit
     def games(noise):
@@ -115,8 +115,8 @@ def random_game(game: Game, wanted: float, seed: int = 0) -> list[int]:
 
     noise = rng.uniform(0.5, 1, (game.max_plies, batch, game.num_actions)).astype(np.float32)
     actions, playing, returns = map(np.asarray, games(noise))
-    one = int(np.flatnonzero(np.sign(returns[:, 0]) == wanted)[0])
-    return actions[playing[:, one], one].tolist()
+    chosen = [int(np.flatnonzero(np.sign(returns[:, 0]) == sign)[0]) for sign in (1, -1)]
+    return [actions[playing[:, one], one].tolist() for one in chosen]
 
 
 # Columns 1 to 7; the second player wins with the last disc.
@@ -131,7 +131,7 @@ LAST_DISC = "2 1 1 1 3 1 4 1 6 5 7 2 3 4 5 6 7 7 6 5 4 3 2 7 6 5 4 3 2 2 3 4 5 6
 def decided(request):
     """(game, one game won by each side and played through lanes and replay)."""
     game = request.param
-    return game, play(game, [random_game(game, wanted) for wanted in (1.0, -1.0)])
+    return game, play(game, decided_games(game))
 
 
 def test_z_is_the_return_of_the_side_to_move(decided):
@@ -214,9 +214,10 @@ CONFIG = RunConfig(
 
 @pytest.fixture(scope="module")
 def explorer():
-    """(variables, compiled self-play policy) of a small network."""
+    """(variables, compiled self-play policy, compiled ply by it) of a small network, for 64 games."""
     variables = network.init(CONFIG.network, TIC_TAC_TOE, KEY)
-    return variables, jax.jit(search_policy(CONFIG, TIC_TAC_TOE, explore=True))
+    policy = jax.jit(search_policy(CONFIG, TIC_TAC_TOE, explore=True))
+    return variables, policy, jax.jit(functools.partial(play_ply, CONFIG, TIC_TAC_TOE, policy))
 
 
 def same(one, other) -> bool:
@@ -224,26 +225,26 @@ def same(one, other) -> bool:
 
 
 def test_a_lane_that_was_reset_is_searched_like_a_new_game(explorer):
-    variables, policy = explorer
-    fresh = start_lanes(TIC_TAC_TOE, KEY, 8)
+    variables, policy, _ = explorer
+    fresh = start_lanes(TIC_TAC_TOE, KEY, 64)
     advance = jax.jit(functools.partial(play_ply, CONFIG, TIC_TAC_TOE, scripted))
     lanes = fresh
     for move in (0, 3, 1, 4, 2):  # X wins the top row
         before = lanes
-        lanes, result = advance(jnp.full(8, move, jnp.int32), KEY, lanes)
+        lanes, result = advance(jnp.full(64, move, jnp.int32), KEY, lanes)
     assert result.over.all() and not before.state.won.any()
     assert same(lanes, fresh)
-    temperature = jnp.ones(8)
+    temperature = jnp.ones(64)
     one = policy(variables, KEY, lanes.state, temperature)
     other = policy(variables, KEY, fresh.state, temperature)
     np.testing.assert_array_equal(one.search_tree.children_visits, other.search_tree.children_visits)
     np.testing.assert_array_equal(one.action, other.action)
     root_visits = np.asarray(one.search_tree.children_visits[:, mctx.Tree.ROOT_INDEX])
-    assert (root_visits.sum(-1) == 16).all() and (one.search_tree.children_index >= 0).sum() == 8 * 16
+    assert (root_visits.sum(-1) == 16).all() and (one.search_tree.children_index >= 0).sum() == 64 * 16
 
 
 def test_the_target_is_the_search_policy_whatever_the_temperature(explorer):
-    variables, policy = explorer
+    variables, policy, _ = explorer
     states = start_lanes(TIC_TAC_TOE, KEY, 64).state
     outputs = [policy(variables, KEY, states, jnp.full(64, temperature)) for temperature in (0.0, 0.5, 1.0)]
     visits = np.asarray(outputs[0].search_tree.children_visits[:, mctx.Tree.ROOT_INDEX])
@@ -255,9 +256,8 @@ def test_the_target_is_the_search_policy_whatever_the_temperature(explorer):
 
 
 def test_the_first_plies_are_drawn_and_the_later_ones_are_the_most_visited(explorer):
-    variables, policy = explorer
+    variables, _, advance = explorer
     states = start_lanes(TIC_TAC_TOE, KEY, 64).state
-    advance = jax.jit(functools.partial(play_ply, CONFIG, TIC_TAC_TOE, policy))
 
     def moves_of(plies):
         after, result = advance(variables, KEY, Lanes(state=states, ply=jnp.full(64, plies, jnp.int32)))
@@ -273,9 +273,8 @@ def test_the_first_plies_are_drawn_and_the_later_ones_are_the_most_visited(explo
 
 
 def test_what_is_written_of_a_ply_is_the_position_before_it(explorer):
-    variables, policy = explorer
-    lanes = start_lanes(TIC_TAC_TOE, KEY, 8)
-    advance = jax.jit(functools.partial(play_ply, CONFIG, TIC_TAC_TOE, policy))
+    variables, _, advance = explorer
+    lanes = start_lanes(TIC_TAC_TOE, KEY, 64)
     for ply in range(6):
         after, result = advance(variables, jax.random.key(ply), lanes)
         assert same(result.position.state, lanes.state)
