@@ -296,6 +296,14 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(every_move_loses, o
     assert after.updates == 2 and np.isfinite(value_of(after))
 
 
+def test_a_finite_gradient_whose_square_is_not_does_not_spoil_adam(every_move_loses):
+    """2e20 squared is infinite in float32, and the second moment would stay so for ever."""
+    learner, step = learner_of(config_of(optimizer="adamw", value_weight=1e20), every_move_loses)
+    after, metrics = step(learner, drawn_of(every_move_loses))
+    assert_same(after, learner)
+    assert (metrics["applied"], metrics["nonfinite_updates"]) == (0, 1)
+
+
 def test_nothing_is_learnt_before_a_game_is_finished(every_move_loses):
     learner, step = learner_of(config_of(optimizer="sgd"), every_move_loses)
     after, metrics = step(learner, drawn_of(every_move_loses, ready=False))

@@ -286,6 +286,24 @@ def test_what_is_written_of_a_ply_is_the_position_before_it(explorer):
         lanes = after
 
 
+def test_a_network_that_is_not_finite_writes_nothing_that_is_not(explorer):
+    variables, _, advance = explorer
+    lanes = start_lanes(TIC_TAC_TOE, KEY, 64)
+    broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), variables)
+    legal = np.asarray(jax.vmap(TIC_TAC_TOE.legal_action_mask)(lanes.state))
+    for ply in range(3):
+        before = lanes
+        lanes, result = advance(broken, jax.random.key(ply), lanes)
+        np.testing.assert_allclose(result.position.search_weights, legal / legal.sum(-1, keepdims=True), atol=1e-3)
+        assert (result.position.root_value == 0).all() and not result.finite.any()
+        assert count(result)["nonfinite_targets"] == 64
+        legal_then, legal = legal, np.asarray(jax.vmap(TIC_TAC_TOE.legal_action_mask)(lanes.state))
+        assert ((legal_then & ~legal).sum(-1) == 1).all() and (legal <= legal_then).all()  # a legal move was made
+        np.testing.assert_array_equal(lanes.ply, before.ply + 1)
+    _, result = advance(variables, KEY, lanes)
+    assert result.finite.all() and count(result)["nonfinite_targets"] == 0
+
+
 def test_self_play_without_a_noise_constant_is_refused():
     with pytest.raises(ValueError, match=r"^search.dirichlet_alpha: got None, expected a number"):
         search_policy(RunConfig(game="tic_tac_toe"), TIC_TAC_TOE, explore=True)
