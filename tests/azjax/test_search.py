@@ -1,7 +1,7 @@
 """Search against mctx's, and what it does differently on purpose."""
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,42 +17,54 @@ CLOSE = ("raw_values", "node_values", "children_values", "children_rewards", "ch
 ROOT = mctx.Tree.ROOT_INDEX
 
 
+class Place(NamedTuple):
+    """A position of a Dream."""
+
+    points: jax.Array  # float32[B, 16]
+    path: jax.Array  # uint32[B], a number that tells by which actions it was reached
+
+
 class Dream:
     """A game without rules: positions are points, priors and values smooth functions of them."""
 
     def __init__(self, num_actions: int, illegal_share: float = 0.0, illegal_logit: float | None = None):
         keys = jax.random.split(jax.random.key(num_actions), 3)
+        self.num_actions = num_actions
         self.policy = jax.random.normal(keys[0], (16, num_actions))
         self.value = jax.random.normal(keys[1], (16,))
         self.moves = jax.random.normal(keys[2], (num_actions, 16))
         self.illegal_share, self.illegal_logit = illegal_share, illegal_logit
 
-    def legal(self, points):
-        """bool[B, A], as random as the last digits of the position; the best prior may well be illegal."""
-        digits = jnp.abs(points @ self.policy) * 1000
-        return digits % 1 >= self.illegal_share
+    def legal(self, path):
+        """bool[..., A], at random; from whole numbers alone, so that every program computes the same."""
+        actions = jnp.arange(1, self.num_actions + 1, dtype=jnp.uint32).reshape(*(1,) * path.ndim, -1)
+        mixed = (path[..., None] + actions) * jnp.uint32(2654435761)
+        mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(0x85EBCA6B)
+        return (mixed >> 16) >= int(self.illegal_share * 2**16)
 
-    def evaluate(self, points):
-        logits, value = points @ self.policy, jnp.tanh(points @ self.value)
+    def evaluate(self, place):
+        logits, value = place.points @ self.policy, jnp.tanh(place.points @ self.value)
         if not self.illegal_share:
             return logits, value
-        legal = self.legal(points)
+        legal = self.legal(place.path)
         if self.illegal_logit is not None:
             logits = jnp.where(legal, logits, self.illegal_logit)
         return mask_logits(logits, legal), value
 
     def root(self, batch_size: int, seed: int = 1) -> mctx.RootFnOutput:
         points = jax.random.normal(jax.random.key(seed), (batch_size, 16))
-        logits, value = self.evaluate(points)
-        return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=points)
+        place = Place(points, jnp.arange(batch_size, dtype=jnp.uint32) * jnp.uint32(1000))
+        logits, value = self.evaluate(place)
+        return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=place)
 
-    def recurrent(self, params, rng_key, action, points):
-        points = jnp.sin(points * 1.7 + self.moves[action])
-        logits, value = self.evaluate(points)
+    def recurrent(self, params, rng_key, action, place):
+        path = (place.path + action.astype(jnp.uint32) + 1) * jnp.uint32(1664525)
+        place = Place(jnp.sin(place.points * 1.7 + self.moves[action]), path)
+        logits, value = self.evaluate(place)
         output = mctx.RecurrentFnOutput(
             reward=jnp.zeros_like(value), discount=-jnp.ones_like(value), prior_logits=logits, value=value
         )
-        return output, points
+        return output, place
 
 
 def run(policy: Any, dream: Dream, simulations: int, batch_size: int = 16, **kwargs: Any) -> mctx.PolicyOutput:
@@ -296,7 +308,7 @@ def test_no_visit_is_spent_on_an_illegal_action_at_any_node(algorithm):
         "gumbel": gumbel_policy,
     }
     root = dream.root(32)
-    legal_at_root = np.array(dream.legal(root.embedding))
+    legal_at_root = np.array(dream.legal(root.embedding.path))
     # In the last game nothing is legal at the root, as in a game that is over.
     legal_at_root[-1] = False
     legal_at_root[:-1, 0] |= ~legal_at_root[:-1].any(-1)
@@ -310,8 +322,7 @@ def test_no_visit_is_spent_on_an_illegal_action_at_any_node(algorithm):
     tree = output.search_tree
     for leaf in jax.tree.leaves((output.action_weights, tree.node_values, tree.children_values, tree.raw_values)):
         assert np.isfinite(leaf).all()
-    # As recurrent_fn masked them: asked again outside, a dream's rounding may be another.
-    legal = np.array(~is_illegal(tree.children_prior_logits))
+    legal = np.array(dream.legal(jnp.asarray(tree.embeddings.path)))
     legal[:, ROOT] = legal_at_root
     blocked = ~legal & legal.any(-1, keepdims=True)  # where nothing is legal, no choice is right
     assert blocked.sum() > 1000 and (tree.children_visits > 0)[:, 1:].sum() > 100
@@ -368,7 +379,7 @@ def test_noise_is_mixed_into_the_root_alone(dreamt_tree):
     np.testing.assert_allclose(
         jax.nn.softmax(jnp.asarray(clean.children_prior_logits[:, ROOT])), jax.nn.softmax(root.prior_logits), atol=1e-6
     )
-    below, _ = dream.evaluate(jnp.asarray(noisy.embeddings[:, 1:]).reshape(-1, 16))
+    below, _ = dream.evaluate(jax.tree.map(lambda leaf: leaf[:, 1:].reshape(-1, *leaf.shape[2:]), noisy.embeddings))
     np.testing.assert_allclose(noisy.children_prior_logits[:, 1:].reshape(-1, 9), below, atol=1e-5)
 
 
