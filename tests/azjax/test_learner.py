@@ -123,7 +123,7 @@ PARAMS = {"logits": jnp.array([0.0, np.log(3), 5.0]), "value": jnp.array([0.5])}
 
 
 def loss_and_gradient(config, sample):
-    compute = jax.value_and_grad(total_loss, has_aux=True)
+    compute = jax.jit(jax.value_and_grad(total_loss, has_aux=True), static_argnums=(2, 3, 5))
     (loss, (_, metrics)), gradient = compute(PARAMS, {}, config, 3, sample, None)
     return loss, gradient, metrics
 
@@ -389,7 +389,6 @@ def test_two_devices_learn_what_one_does():
     alone, _ = jax.jit(functools.partial(update, config, TIC_TAC_TOE, 100))(learner, drawn, KEY)
     moved = max(np.abs(a - b).max() for a, b in zip(*map(jax.tree.leaves, (alone, learner)), strict=True))
     assert moved > 0.01
-    assert_close(on_devices(config, 1, drawn, learner), alone, 1e-6)
     assert_close(on_devices(config, 2, drawn, learner), alone, 1e-6)
 
 

@@ -18,6 +18,8 @@ from azjax.search import (
 )
 
 KEY = jax.random.key(0)
+GAMES = 4096
+SAMPLE_MOVES = jax.jit(sample_move)
 
 
 def node(logits, visits, qvalues) -> mctx.Tree:
@@ -164,24 +166,24 @@ def test_a_small_temperature_does_not_overflow():
 
 
 def test_moves_are_drawn_by_visit_count():
-    visits = jnp.broadcast_to(jnp.array([30, 0, 60, 10]), (4096, 4))
-    legal = jnp.broadcast_to(jnp.array([True, True, True, True]), (4096, 4))
-    drawn = np.bincount(sample_move(KEY, visits, legal, 1.0), minlength=4)
+    visits = jnp.broadcast_to(jnp.array([30, 0, 60, 10]), (GAMES, 4))
+    legal = jnp.broadcast_to(jnp.array([True, True, True, True]), (GAMES, 4))
+    drawn = np.bincount(SAMPLE_MOVES(KEY, visits, legal, 1.0), minlength=4)
     assert drawn[1] == 0
-    expected = 4096 * np.array([0.3, 0.6, 0.1])
+    expected = GAMES * np.array([0.3, 0.6, 0.1])
     assert np.sum((drawn[[0, 2, 3]] - expected) ** 2 / expected) < 13.8  # chi-square, 2 degrees: p = 0.001
 
 
 def test_the_temperature_is_each_games_own_and_zero_takes_the_first_most_visited():
-    visits = jnp.broadcast_to(jnp.array([1, 5, 0, 5]), (512, 4))
-    legal = jnp.ones((512, 4), bool)
-    temperature = jnp.where(jnp.arange(512) < 256, 0.0, 1.0)
-    drawn = np.asarray(sample_move(KEY, visits, legal, temperature))
+    visits = jnp.broadcast_to(jnp.array([1, 5, 0, 5]), (GAMES, 4))
+    legal = jnp.ones((GAMES, 4), bool)
+    temperature = jnp.where(jnp.arange(GAMES) < 256, 0.0, 1.0)
+    drawn = np.asarray(SAMPLE_MOVES(KEY, visits, legal, temperature))
     assert (drawn[:256] == 1).all()
     assert {0, 1, 3} == set(drawn[256:].tolist())
 
 
 def test_a_move_is_legal_even_without_visits():
-    legal = jnp.array([[False, False, True, False]] * 64)
+    legal = jnp.array([[False, False, True, False]] * GAMES)
     for temperature in (0.0, 1.0):
-        assert (np.asarray(sample_move(KEY, jnp.zeros((64, 4), jnp.int32), legal, temperature)) == 2).all()
+        assert (np.asarray(SAMPLE_MOVES(KEY, jnp.zeros((GAMES, 4), jnp.int32), legal, temperature)) == 2).all()
