@@ -337,9 +337,9 @@ def test_no_visit_is_spent_on_an_illegal_action_at_any_node(algorithm):
 
 @pytest.fixture(scope="module")
 def noisy_priors():
-    """Priors [512, 4672] with 30 legal actions each, uniform among them, after noise of weight 0.25 and alpha 0.3."""
+    """Priors [256, 4672] with 30 legal actions each, uniform among them, after noise of weight 0.25 and alpha 0.3."""
     rng = np.random.default_rng(0)
-    legal = np.zeros((512, 4672), bool)
+    legal = np.zeros((256, 4672), bool)
     for row in legal:
         row[rng.choice(4672, 30, replace=False)] = True
     logits = jnp.where(legal, 1.0, 9.0)  # what the network says of illegal actions must not matter
@@ -357,16 +357,16 @@ def test_noise_gives_illegal_actions_nothing(noisy_priors):
 
 def test_all_of_the_noise_reaches_the_legal_actions(noisy_priors):
     legal, noisy = noisy_priors
-    priors = np.asarray(jax.nn.softmax(noisy))[legal].reshape(512, 30)
+    priors = np.asarray(jax.nn.softmax(noisy))[legal].reshape(256, 30)
     assert (priors >= 0.75 / 30 - 1e-6).all()  # the share that is left of the prior
     distance = 0.5 * np.abs(priors - 1 / 30).sum(-1)
     sample = np.random.default_rng(1).dirichlet([0.3] * 30, 20_000)
     expected = 0.25 * 0.5 * np.abs(sample - 1 / 30).sum(-1)
     # Drawn over all actions, 30 of 4672, the distance would be some 0.0016 of the 0.25.
-    assert abs(distance.mean() - expected.mean()) < 5 * expected.std() / np.sqrt(512)
+    assert abs(distance.mean() - expected.mean()) < 5 * expected.std() / np.sqrt(256)
     assert abs(distance.std() / expected.std() - 1) < 0.2
     largest = (priors.max(-1) - 0.75 / 30) / 0.25
-    assert abs(largest.mean() - sample.max(-1).mean()) < 5 * sample.max(-1).std() / np.sqrt(512)
+    assert abs(largest.mean() - sample.max(-1).mean()) < 5 * sample.max(-1).std() / np.sqrt(256)
 
 
 def test_noise_is_mixed_into_the_root_alone(dreamt_tree):

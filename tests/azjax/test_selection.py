@@ -20,6 +20,8 @@ from azjax.search import (
 KEY = jax.random.key(0)
 GAMES = 4096
 SAMPLE_MOVES = jax.jit(sample_move)
+SELECT_PUCT = jax.jit(select_puct, static_argnames=("c_init", "c_base", "c_puct"))
+SELECT_UCB1 = jax.jit(select_ucb1)
 
 
 def node(logits, visits, qvalues) -> mctx.Tree:
@@ -45,7 +47,7 @@ def node(logits, visits, qvalues) -> mctx.Tree:
 
 def puct(logits, visits, qvalues, c_init=1.25, c_base=19652.0, c_puct=None) -> int:
     tree = node(logits, visits, qvalues)
-    return int(select_puct(KEY, tree, jnp.int32(0), c_init=c_init, c_base=c_base, c_puct=c_puct))
+    return int(SELECT_PUCT(KEY, tree, jnp.int32(0), c_init=c_init, c_base=c_base, c_puct=c_puct))
 
 
 def test_puct_scores_are_those_of_the_paper():
@@ -93,13 +95,13 @@ def test_illegal_actions_are_never_selected():
     assert puct(logits, [0, 9, 0, 0], [0, -1, 0, 0]) == 3
     logits = np.asarray(mask_logits(jnp.array([0.9, 0.3, 0.9, 0.4]), legal))
     tree = node(logits, [0, 1, 0, 0], [0] * 4)
-    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=1.0)) == 3
+    assert int(SELECT_UCB1(KEY, tree, jnp.int32(0), exploration=1.0)) == 3
 
 
 def test_ucb1_scores():
     def chosen(visits, qvalues, exploration):
         tree = node([0.1, 0.9, 0.5], visits, qvalues)
-        return int(select_ucb1(KEY, tree, jnp.int32(0), exploration=exploration))
+        return int(SELECT_UCB1(KEY, tree, jnp.int32(0), exploration=exploration))
 
     # ln 6 = 1.791759; c = 1: .9 + sqrt(ln 6 / 3) = 1.672821, .2 + sqrt(ln 6 / 1) = 1.538566, .7 + sqrt(ln 6 / 2) =
     # 1.646509; c = 2: 2.445641, 2.877131, 2.593018.
@@ -111,11 +113,11 @@ def test_ucb1_scores():
 
 def test_ucb1_tries_everything_first_in_the_order_of_the_prior():
     tree = node([0.1, 0.9, 0.5], [0, 0, 0], [0, 0, 0])
-    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=0.5)) == 1
+    assert int(SELECT_UCB1(KEY, tree, jnp.int32(0), exploration=0.5)) == 1
     tree = node([0.1, 0.9, 0.0], [0, 500, 0], [0, 1.0, 0])
-    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=0.5)) == 0
+    assert int(SELECT_UCB1(KEY, tree, jnp.int32(0), exploration=0.5)) == 0
     tree = node([0.1, 0.9, 0.0], [1, 500, 0], [-1.0, 1.0, 0])
-    assert int(select_ucb1(KEY, tree, jnp.int32(0), exploration=0.5)) == 2
+    assert int(SELECT_UCB1(KEY, tree, jnp.int32(0), exploration=0.5)) == 2
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,9 @@ def test_a_lane_that_was_reset_is_searched_like_a_new_game(explorer):
 def test_the_target_is_the_search_policy_whatever_the_temperature(explorer):
     variables, policy, _ = explorer
     states = start_lanes(TIC_TAC_TOE, KEY, 64).state
-    outputs = [policy(variables, KEY, states, jnp.full(64, temperature)) for temperature in (0.0, 0.5, 1.0)]
+    outputs = [
+        policy(variables, KEY, states, jnp.full(64, temperature, jnp.float32)) for temperature in (0.0, 0.5, 1.0)
+    ]
     visits = np.asarray(outputs[0].search_tree.children_visits[:, mctx.Tree.ROOT_INDEX])
     for output in outputs:
         np.testing.assert_allclose(output.action_weights, visits / 16, atol=1e-6)
