@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+from azjax.openings import merge, random_openings
 from azjax.players import ChooseFn, Player
-from azjax.search import random_action
 from azjax.step import AXIS
 from envs.core import Game, State
 
@@ -123,7 +123,7 @@ def play_match(
                 alive[lane] = False
         if refill.any():
             fresh = load(openings, game_of // 2)
-            states = _merge(jnp.asarray(refill), fresh, states)
+            states = merge(jnp.asarray(refill), fresh, states)
             on_progress(done, games)
             continue
         seat_of_a = game_of % 2
@@ -162,29 +162,8 @@ def _summary(game: Game, a: str, b: str, records: tuple[GameRecord, ...], second
 
 @functools.lru_cache
 def _openings(game: Game, number: int, plies: int) -> Callable[[jax.Array], tuple[State, jax.Array]]:
-    """Returns a program: key -> (states [number], actions int32[number, plies], -1 where none was played)."""
-
-    def play(rng_key: jax.Array) -> tuple[State, jax.Array]:
-        states = jax.vmap(game.init)(jax.random.split(jax.random.fold_in(rng_key, 0), number))
-
-        def ply(carry: tuple[State, jax.Array], index: jax.Array) -> tuple[tuple[State, jax.Array], jax.Array]:
-            states, going = carry
-            mask = jax.vmap(game.legal_action_mask)(states)
-            action = random_action(jax.random.fold_in(rng_key, index), mask)
-            moved = jax.vmap(game.step)(states, action)
-            going = going & ~jax.vmap(game.terminated)(moved)
-            return (_merge(going, moved, states), going), jnp.where(going, action, -1)
-
-        start = (states, jnp.ones((number,), jnp.bool_))
-        (states, _), actions = jax.lax.scan(ply, start, jnp.arange(1, plies + 1, dtype=jnp.int32))
-        return states, actions.T
-
-    return jax.jit(play)
-
-
-def _merge(where: jax.Array, a: State, b: State) -> State:
-    """Returns lane by lane a where `where` bool[B], else b."""
-    return jax.tree.map(lambda x, y: jnp.where(where.reshape(-1, *(1,) * (x.ndim - 1)), x, y), a, b)
+    """Returns a compiled program: key -> (states [number], actions int32[number, plies], -1 where none was played)."""
+    return jax.jit(lambda rng_key: random_openings(game, rng_key, number, plies))
 
 
 @functools.lru_cache
@@ -193,7 +172,7 @@ def _programs(game: Game) -> tuple[Callable, Callable, Callable]:
 
     def advance(states: State, moves: jax.Array) -> State:
         moved = jax.vmap(game.step)(states, jnp.maximum(moves, 0))
-        return _merge(moves >= 0, moved, states)
+        return merge(moves >= 0, moved, states)
 
     def load(states: State, rows: jax.Array) -> State:
         return jax.tree.map(lambda leaf: leaf[rows], states)

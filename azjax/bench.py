@@ -189,7 +189,7 @@ def _forward(config: RunConfig, game: Game, mesh: Mesh) -> Callable[[Variables, 
 
     def evaluate(variables: Variables, observations: jax.Array) -> jax.Array:
         def once(observations: jax.Array, _: Any) -> tuple[jax.Array, None]:
-            (logits, value), _ = network.apply(config.network, game.num_actions, variables, observations, False)
+            (logits, value), _ = network.apply(config.network, game, variables, observations, False)
             # A trace of both outputs in the next input, or XLA would evaluate once.
             trace = 1e-9 * (jnp.max(logits, axis=1) + value[:, 0])
             return observations + trace[:, None, None, None], None

@@ -42,9 +42,9 @@ class NetworkConfig:
     """The policy and value network."""
 
     kind: str = "mlp"
-    """mlp, resnet, or module:CLASS of a Flax Linen module of one's own."""
+    """mlp, equivariant_mlp (alike on all mirror images), resnet, or module:CLASS of a Flax Linen module of one's own."""
     width: int = 128
-    """mlp: units of each hidden layer."""
+    """mlp, equivariant_mlp: units of each hidden layer."""
     blocks: int = 2
     """Residual blocks (two layers each)."""
     channels: int = 64
@@ -63,8 +63,10 @@ class NetworkConfig:
             _at_least(f"network.{name}", getattr(self, name), 1)
         _at_least("network.blocks", self.blocks, 0)
         _one_of("network.value_head", self.value_head, ValueHead)
-        if self.kind not in ("mlp", "resnet") and ":" not in self.kind:
-            raise ValueError(f"network.kind: got {self.kind!r}, expected mlp, resnet or module:CLASS")
+        if self.kind not in ("mlp", "equivariant_mlp", "resnet") and ":" not in self.kind:
+            raise ValueError(
+                f"network.kind: got {self.kind!r}, expected mlp, equivariant_mlp, resnet or module:CLASS"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,8 @@ class SelfPlayConfig:
     temperature: float = 1.0
     temperature_plies: int = 30
     """Moves up to this ply are drawn by visit count ^ (1 / temperature); later ones are the most visited."""
+    opening_plies: int = 0
+    """A game begins with a random number of random moves, up to this many: openings the agent would not choose."""
     actor: Actor = "latest"
     """latest: the newest parameters play (AlphaZero); best: the last that passed the gate (AlphaGo Zero)."""
 
@@ -117,6 +121,7 @@ class SelfPlayConfig:
         _at_least("selfplay.plies", self.plies, 1)
         _at_least("selfplay.temperature", self.temperature, 0)
         _at_least("selfplay.temperature_plies", self.temperature_plies, 0)
+        _at_least("selfplay.opening_plies", self.opening_plies, 0)
         _one_of("selfplay.actor", self.actor, Actor)
 
 

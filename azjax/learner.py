@@ -86,7 +86,7 @@ def value_loss(config: RunConfig, value_logits: jax.Array, target: jax.Array) ->
 
 
 def total_loss(
-    params: Any, statistics: Any, config: RunConfig, num_actions: int, sample: Sample, axis_name: str | None
+    params: Any, statistics: Any, config: RunConfig, game: Game, sample: Sample, axis_name: str | None
 ) -> tuple[jax.Array, tuple[Any, Metrics]]:
     """Computes the loss of a batch, a mean over it.
 
@@ -95,7 +95,7 @@ def total_loss(
     """
     variables = {"params": params} | ({"batch_stats": statistics} if statistics else {})
     (policy_logits, value_logits), new_statistics = apply(
-        config.network, num_actions, variables, sample.observation, True, axis_name
+        config.network, game, variables, sample.observation, True, axis_name
     )
     learner = config.learner
     target = value_target(learner, sample)
@@ -163,7 +163,7 @@ def update(
     statistics = variables.get("batch_stats", {})
     compute = jax.grad(functools.partial(total_loss), has_aux=True)
     gradients, (new_statistics, metrics) = compute(
-        variables["params"], statistics, config, game.num_actions, sample, axis_name
+        variables["params"], statistics, config, game, sample, axis_name
     )
     ready = drawn.ready.astype(jnp.float32)
     if axis_name is not None:

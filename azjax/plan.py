@@ -232,7 +232,7 @@ def _forward(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
     observation = jax.ShapeDtypeStruct((batch, *game.observation_shape), jnp.float32)
 
     def forward(variables: Any, observation: jax.Array) -> Any:
-        return network.apply(config.network, game.num_actions, variables, observation, True, None)
+        return network.apply(config.network, game, variables, observation, True, None)
 
     traced = jax.make_jaxpr(forward)(state.learner.variables, observation)
     return _size(observation) + _layers(traced.jaxpr)

@@ -10,6 +10,7 @@ import mctx
 
 from azjax.config import RunConfig
 from azjax.network import evaluate
+from azjax.openings import merge, random_openings
 from azjax.search import Model, game_model, gumbel_policy, puct_policy, random_action, sample_move
 from azjax.types import Metrics, Position, Variables
 from envs.core import Game, State, register_state
@@ -23,7 +24,7 @@ class Lanes:
     """The games in progress."""
 
     state: Any  # game states [B, ...], never terminated between plies
-    ply: jax.Array  # int32[B], moves made in this game
+    ply: jax.Array  # int32[B], moves made in this game, those of its opening too
 
 
 @register_state
@@ -37,10 +38,15 @@ class PlyResult:
     finite: jax.Array  # bool[B], the search gave finite numbers; else the position holds uniform weights
 
 
-def start_lanes(game: Game, rng_key: jax.Array, num_lanes: int) -> Lanes:
-    """Returns `num_lanes` new games."""
-    states = jax.vmap(game.init)(jax.random.split(rng_key, num_lanes))
-    return Lanes(state=states, ply=jnp.zeros((num_lanes,), jnp.int32))
+def start_lanes(game: Game, rng_key: jax.Array, num_lanes: int, opening_plies: int = 0) -> Lanes:
+    """Returns `num_lanes` new games, each after a number of random moves drawn evenly from 0 to `opening_plies`."""
+    if not opening_plies:
+        states = jax.vmap(game.init)(jax.random.split(rng_key, num_lanes))
+        return Lanes(state=states, ply=jnp.zeros((num_lanes,), jnp.int32))
+    length_key, moves_key = jax.random.split(rng_key)
+    length = jax.random.randint(length_key, (num_lanes,), 0, opening_plies + 1)
+    states, actions = random_openings(game, moves_key, num_lanes, opening_plies, length)
+    return Lanes(state=states, ply=jnp.sum(actions >= 0, axis=1, dtype=jnp.int32))
 
 
 def network_model(config: RunConfig, game: Game) -> Model:
@@ -151,13 +157,8 @@ def play_ply(
         returns=jax.vmap(game.returns)(moved),
         finite=finite,
     )
-    fresh = start_lanes(game, init_key, num_lanes)
-
-    def replaced(new: jax.Array, old: jax.Array) -> jax.Array:
-        return jnp.where(over.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
-
-    lanes = jax.tree.map(replaced, fresh, Lanes(state=moved, ply=lanes.ply + 1))
-    return lanes, result
+    fresh = start_lanes(game, init_key, num_lanes, selfplay.opening_plies)
+    return merge(over, fresh, Lanes(state=moved, ply=lanes.ply + 1)), result
 
 
 def count(result: PlyResult) -> Metrics:

@@ -184,7 +184,8 @@ class Step:
     def _init(self, rng_key: jax.Array) -> RunState:
         network_key, lanes_key, run_key = jax.random.split(rng_key, 3)
         variables = network.init(self.config.network, self.game, network_key)
-        lanes = start_lanes(self.game, lanes_key, self.config.selfplay.lanes)
+        selfplay = self.config.selfplay
+        lanes = start_lanes(self.game, lanes_key, selfplay.lanes, selfplay.opening_plies)
         learner = start_learner(self.config, variables, self.total_updates)
         _, result = jax.eval_shape(self._ply, variables, rng_key, lanes)
         return RunState(

@@ -11,6 +11,8 @@ import pytest
 
 from azjax import network
 from azjax.config import NetworkConfig
+from azjax.network.equivariant import flip_group, walsh
+from envs.black_hole import GAME as BLACK_HOLE
 from envs.connect_four import GAME as CONNECT_FOUR
 from envs.core import Symmetry
 from envs.crosshair import GAME as CROSSHAIR
@@ -96,7 +98,7 @@ def test_an_mlp_computes_what_its_docstring_says():
     config = NetworkConfig(width=8, blocks=2, value_width=4)
     variables = network.init(config, TIC_TAC_TOE, KEY)
     observation = np.random.default_rng(0).standard_normal((5, 3, 3, 2)).astype(np.float32)
-    (logits, value), _ = network.apply(config, 9, variables, jnp.asarray(observation), False)
+    (logits, value), _ = network.apply(config, TIC_TAC_TOE, variables, jnp.asarray(observation), False)
     dense = [jax.tree.map(np.asarray, variables["params"][f"Dense_{i}"]) for i in range(8)]
 
     def layer(index, x):
@@ -114,7 +116,7 @@ def test_an_mlp_computes_what_its_docstring_says():
 def test_shapes_of_the_heads(head, outputs):
     config = NetworkConfig(kind="resnet", blocks=1, channels=4, value_width=4, value_head=head)
     variables = shapes(config, CONNECT_FOUR)
-    run = functools.partial(network.apply, config, 7)
+    run = functools.partial(network.apply, config, CONNECT_FOUR)
     (logits, value), statistics = jax.eval_shape(
         lambda v, o: run(v, o, True), variables, jax.ShapeDtypeStruct((6, 6, 7, 2), jnp.float32)
     )
@@ -126,7 +128,7 @@ def test_batch_norm_learns_from_batches_and_evaluates_by_what_it_learnt():
     config = NetworkConfig(kind="resnet", blocks=0, channels=3, value_width=2)
     variables = jax.jit(functools.partial(network.init, config, TIC_TAC_TOE))(KEY)
     observation = jnp.asarray(np.random.default_rng(0).standard_normal((64, 3, 3, 2)), jnp.float32)
-    apply = jax.jit(functools.partial(network.apply, config, 9), static_argnums=2)
+    apply = jax.jit(functools.partial(network.apply, config, TIC_TAC_TOE), static_argnums=2)
     trained, statistics = apply(variables, observation, True)
     first = jax.lax.conv_general_dilated(
         observation,
@@ -180,6 +182,79 @@ class Net(nn.Module):
 def test_modules_that_cannot_be_imported_are_refused(kind):
     with pytest.raises(ValueError, match=rf"^network.kind: got '{kind}', which cannot be imported: "):
         shapes(NetworkConfig(kind=kind), TIC_TAC_TOE)
+
+
+# ---- the equivariant network
+
+
+def randomised(variables):
+    """The same variables with every number drawn, the biases too, which start at 0."""
+    rng = np.random.default_rng(1)
+    return jax.tree.map(lambda leaf: jnp.asarray(rng.standard_normal(leaf.shape) / 4, jnp.float32), variables)
+
+
+@pytest.mark.parametrize(("game", "flips"), [(CROSSHAIR, 4), (CONNECT_FOUR, 2), (TIC_TAC_TOE, 4), (BLACK_HOLE, 2)])
+def test_flips_are_a_group_of_the_games_symmetries(game, flips):
+    observation, policy = flip_group(game)
+    assert len(observation) == len(policy) == flips
+    for one, other in itertools.product(range(flips), repeat=2):
+        np.testing.assert_array_equal(observation[one][observation[other]], observation[one ^ other])
+        np.testing.assert_array_equal(policy[one][policy[other]], policy[one ^ other])
+    known = {np.asarray(symmetry.permutation).tobytes() for symmetry in game.symmetries}
+    assert {row.astype(np.int16).tobytes() for row in policy} <= {
+        np.frombuffer(entry, np.int16).tobytes() for entry in known
+    }
+    assert len({row.tobytes() for row in policy}) == flips
+
+
+@pytest.mark.parametrize("game", [CROSSHAIR, CONNECT_FOUR, TIC_TAC_TOE, BLACK_HOLE])
+@pytest.mark.parametrize("blocks", [0, 2])
+def test_an_equivariant_network_says_of_an_image_the_image_of_what_it_says(game, blocks):
+    config = NetworkConfig(kind="equivariant_mlp", width=16, blocks=blocks, value_width=4, value_head="win_draw_loss")
+    variables = randomised(network.init(config, game, KEY))
+    apply = jax.jit(lambda x: network.apply(config, game, variables, x, False)[0])
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((5, *game.observation_shape)), jnp.float32)
+    logits, value = apply(x)
+    observation, policy = flip_group(game)
+    for entries, actions in zip(observation, policy, strict=True):
+        image = x.reshape(5, -1)[:, entries].reshape(x.shape)
+        image_logits, image_value = apply(image)
+        np.testing.assert_allclose(image_logits, logits[:, actions], atol=1e-5)
+        np.testing.assert_allclose(image_value, value, atol=1e-5)
+    # And of other arrangements it says something else.
+    turned_logits, turned_value = apply(x.reshape(5, -1)[:, ::-1].at[:, 0].set(7.0).reshape(x.shape))
+    assert np.abs(turned_logits - logits).max() > 0.1 and np.abs(turned_value - value).max() > 0.01
+    assert np.abs(logits[:, 0] - logits[:, 1]).max() > 0.1
+
+
+def test_parameters_of_an_equivariant_network():
+    # 294 inputs, 4 flips, 48 units an element: one copy of the first layer; 4 matrices and a bias a hidden layer.
+    hidden = 4 * 48 * 48 + 48
+    count = 294 * 48 + 48 + 4 * hidden + 48 * 49 + 49 + 48 * 32 + 32 + 32 + 1
+    config = NetworkConfig(kind="equivariant_mlp", width=192)
+    assert network.num_parameters(shapes(config, CROSSHAIR)) == count == 55_218
+
+
+def test_an_equivariant_network_starts_as_lively_as_a_dense_one():
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((256, 7, 7, 6)), jnp.float32)
+    spread = {}
+    for kind in ("mlp", "equivariant_mlp"):
+        config = NetworkConfig(kind=kind, width=192)
+        (logits, _), _ = network.apply(config, CROSSHAIR, network.init(config, CROSSHAIR, KEY), x, False)
+        spread[kind] = float(jnp.std(logits))
+    assert 0.7 < spread["equivariant_mlp"] / spread["mlp"] < 1.4
+
+
+def test_a_hidden_layer_commutes_with_the_group_because_walsh_turns_shifts_into_signs():
+    parts = [jnp.asarray(np.random.default_rng(k).standard_normal(3), jnp.float32) for k in range(4)]
+    matrix = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
+    np.testing.assert_allclose(np.stack(walsh(parts)), matrix @ np.stack(parts), atol=1e-6)
+    np.testing.assert_allclose(np.stack(walsh(walsh(parts))), np.stack(parts), atol=1e-6)
+
+
+def test_a_width_that_the_flips_do_not_divide_is_refused():
+    with pytest.raises(ValueError, match=r"^network.width: got 130, expected a multiple of 4, the flips of crosshair$"):
+        shapes(NetworkConfig(kind="equivariant_mlp", width=130), CROSSHAIR)
 
 
 # ---- evaluation in the mover's frame

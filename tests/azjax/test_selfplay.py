@@ -220,6 +220,36 @@ def explorer():
     return variables, policy, jax.jit(functools.partial(play_ply, CONFIG, TIC_TAC_TOE, policy))
 
 
+def test_openings_are_random_games_of_every_length():
+    game = CONNECT_FOUR
+    lanes = start_lanes(game, KEY, 4096, opening_plies=3)
+    stones = np.asarray(jax.vmap(game.observe)(lanes.state)).sum((1, 2, 3))
+    np.testing.assert_array_equal(stones, lanes.ply)
+    lengths = np.bincount(lanes.ply, minlength=4) / 4096
+    np.testing.assert_allclose(lengths, 0.25, atol=5 * np.sqrt(0.25 * 0.75 / 4096))
+    firsts = np.asarray(jax.vmap(game.observe)(lanes.state))[np.asarray(lanes.ply) == 1].sum((0, 1, 3))
+    np.testing.assert_allclose(firsts / firsts.sum(), 1 / 7, atol=5 * np.sqrt(1 / 7 * 6 / 7 / 1024))
+
+
+def test_an_opening_never_ends_a_game():
+    lanes = start_lanes(TIC_TAC_TOE, KEY, 2048, opening_plies=9)
+    assert not np.asarray(jax.vmap(TIC_TAC_TOE.terminated)(lanes.state)).any()
+    marks = np.asarray(jax.vmap(TIC_TAC_TOE.observe)(lanes.state)).sum((1, 2, 3))
+    np.testing.assert_array_equal(marks, lanes.ply)
+    assert lanes.ply.max() == 8 and len(np.unique(lanes.ply)) == 9
+
+
+def test_a_game_that_ended_begins_again_with_an_opening():
+    config = RunConfig(game="tic_tac_toe", selfplay=SelfPlayConfig(opening_plies=4))
+    advance = jax.jit(functools.partial(play_ply, config, TIC_TAC_TOE, scripted))
+    lanes = start_lanes(TIC_TAC_TOE, KEY, 512)
+    for move in (0, 3, 1, 4, 2):  # X wins the top row
+        lanes, result = advance(jnp.full(512, move, jnp.int32), KEY, lanes)
+    assert result.over.all()
+    assert set(np.asarray(lanes.ply).tolist()) == {0, 1, 2, 3, 4}
+    assert len(np.unique(np.asarray(jax.vmap(TIC_TAC_TOE.observe)(lanes.state)).reshape(512, -1), axis=0)) > 50
+
+
 def same(one, other) -> bool:
     return all((a == b).all() for a, b in zip(*map(jax.tree.leaves, (one, other)), strict=True))
 
