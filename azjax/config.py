@@ -222,9 +222,9 @@ class EvaluationConfig:
         _at_least("evaluation.every", self.every, 0)
         for name in ("games", "final_games"):
             value = getattr(self, name)
-            if value < 0 or value % 2:
+            if value < 2 or value % 2:
                 raise ValueError(
-                    f"evaluation.{name}: got {value}, expected an even number (both seats of each opening)"
+                    f"evaluation.{name}: got {value}, expected an even number of at least 2 (both seats of an opening)"
                 )
         _at_least("evaluation.checkpoints", self.checkpoints, 1)
         _at_least("evaluation.opening_plies", self.opening_plies, 0)

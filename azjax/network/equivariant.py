@@ -86,12 +86,12 @@ class EquivariantMlp(nn.Module):
         def dense(images: list[jax.Array], name: str) -> list[jax.Array]:
             parts = [nn.Dense(units, use_bias=False, name=f"{name}_{k}")(part) for k, part in enumerate(walsh(images))]
             bias = self.param(f"{name}_bias", nn.initializers.zeros, (units,))
-            return [image + bias for image in walsh(parts)]
+            return [image + bias[None] for image in walsh(parts)]
 
         flat = observation.reshape(observation.shape[0], -1)
         kernel = self.param("input", nn.initializers.lecun_normal(), (flat.shape[1], units))
         bias = self.param("input_bias", nn.initializers.zeros, (units,))
-        hidden = [nn.relu(flat @ kernel[index] + bias) for index in inputs]
+        hidden = [nn.relu(flat @ kernel[index] + bias[None]) for index in inputs]
         for block in range(config.blocks):
             inner = [nn.relu(image) for image in dense(hidden, f"block_{block}_first")]
             change = dense(inner, f"block_{block}_second")
@@ -101,7 +101,7 @@ class EquivariantMlp(nn.Module):
         kernel = self.param("policy", spread, (units, self.game.num_actions))
         bias = self.param("policy_bias", nn.initializers.zeros, (self.game.num_actions,))
         images = jnp.concatenate([kernel[:, permutation] for permutation in actions])
-        policy_logits = jnp.concatenate(hidden, axis=1) @ images + jnp.mean(bias[actions], axis=0)
+        policy_logits = jnp.concatenate(hidden, axis=1) @ images + jnp.mean(bias[actions], axis=0)[None]
         total = sum(hidden[1:], start=hidden[0]) / number**0.5
         value = nn.relu(nn.Dense(config.value_width, name="value_hidden")(total))
         return policy_logits, nn.Dense(self.num_value_logits, name="value")(value)

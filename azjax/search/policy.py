@@ -1,13 +1,13 @@
 """Search policies: from a root to the action to play and the weights to learn, for a batch of games."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.gumbel import QTransform, completed_qvalues, select_gumbel_interior, select_gumbel_root
 from azjax.search.loop import search_with_root
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, select_puct, select_ucb1
 
@@ -145,7 +145,7 @@ def gumbel_policy(
     invalid_actions: jax.Array | None = None,
     max_depth: int | None = None,
     *,
-    qtransform: Callable = mctx.qtransform_completed_by_mix_value,
+    qtransform: QTransform = completed_qvalues,
     max_num_considered_actions: int = 16,
     gumbel_scale: float = 1.0,
     implementation: Implementation = "azjax",
@@ -173,14 +173,12 @@ def gumbel_policy(
         root=root.replace(prior_logits=logits),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=functools.partial(
-            mctx.gumbel_muzero_root_action_selection,
+            select_gumbel_root,
             num_simulations=num_simulations,
             max_num_considered_actions=max_num_considered_actions,
             qtransform=qtransform,
         ),
-        interior_action_selection_fn=functools.partial(
-            mctx.gumbel_muzero_interior_action_selection, qtransform=qtransform
-        ),
+        interior_action_selection_fn=functools.partial(select_gumbel_interior, qtransform=qtransform),
         num_simulations=num_simulations,
         max_depth=max_depth,
         invalid_actions=invalid.astype(logits.dtype),

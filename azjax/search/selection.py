@@ -1,4 +1,4 @@
-"""Which action a simulation takes at a node: AlphaZero's PUCT and UCB1. Gumbel's rules come from mctx."""
+"""Which action a simulation takes at a node: AlphaZero's PUCT, and UCB1."""
 
 import jax
 import jax.numpy as jnp
@@ -6,13 +6,13 @@ import mctx
 
 
 def first_argmax(scores: jax.Array) -> jax.Array:
-    """Returns int32[], the first index of the largest entry of float32[A].
+    """Returns int32[], the first index of the largest entry of float32[A]; the last index if there are NaN.
 
     XLA's own argmax takes 120 ns a row of 49 on CPU, two float maxima 25 ns: only those become vector instructions.
     """
     num_actions = scores.shape[-1]
     from_end = num_actions - jnp.arange(num_actions, dtype=jnp.float32)
-    return (num_actions - jnp.max(jnp.where(scores == jnp.max(scores), from_end, 0.0))).astype(jnp.int32)
+    return (num_actions - jnp.max(jnp.where(scores == jnp.max(scores), from_end, 1.0))).astype(jnp.int32)
 
 
 def is_illegal(prior_logits: jax.Array) -> jax.Array:

@@ -99,12 +99,12 @@ NAN = float("nan")
         (
             EvaluationConfig,
             {"games": 41},
-            "evaluation.games: got 41, expected an even number (both seats of each opening)",
+            "evaluation.games: got 41, expected an even number of at least 2 (both seats of an opening)",
         ),
         (
             EvaluationConfig,
             {"final_games": -2},
-            "evaluation.final_games: got -2, expected an even number (both seats of each opening)",
+            "evaluation.final_games: got -2, expected an even number of at least 2 (both seats of an opening)",
         ),
         (EvaluationConfig, {"checkpoints": 0}, "evaluation.checkpoints: got 0, expected at least 1"),
         (EvaluationConfig, {"opening_plies": -1}, "evaluation.opening_plies: got -1, expected at least 0"),

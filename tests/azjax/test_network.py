@@ -253,7 +253,7 @@ def test_a_hidden_layer_commutes_with_the_group_because_walsh_turns_shifts_into_
 
 
 def test_a_width_that_the_flips_do_not_divide_is_refused():
-    with pytest.raises(ValueError, match=r"^network.width: got 130, expected a multiple of 4, the flips of crosshair$"):
+    with pytest.raises(ValueError, match=r"^network.width: got 130, expected a multiple of 4, the flips of crosshair"):
         shapes(NetworkConfig(kind="equivariant_mlp", width=130), CROSSHAIR)
 
 

@@ -16,17 +16,19 @@ from azjax.search import (
     select_ucb1,
     temperature_weights,
 )
+from azjax.search.gumbel import completed_qvalues, considered_visits, select_gumbel_interior, select_gumbel_root
 
 KEY = jax.random.key(0)
 GAMES = 4096
 SAMPLE_MOVES = jax.jit(sample_move)
 SELECT_PUCT = jax.jit(select_puct, static_argnames=("c_init", "c_base", "c_puct"))
 SELECT_UCB1 = jax.jit(select_ucb1)
+SELECT_FIRST = jax.jit(first_argmax)
 
 
 def node(logits, visits, qvalues) -> mctx.Tree:
     """A tree of one node, as `search` shows it to a selection function."""
-    visits = np.array([visits], np.int32)
+    visits = jnp.asarray(visits, jnp.int32)[None]
     return mctx.Tree(
         node_visits=jnp.array([1 + visits.sum()], jnp.int32),
         raw_values=jnp.zeros(1),
@@ -35,7 +37,7 @@ def node(logits, visits, qvalues) -> mctx.Tree:
         action_from_parent=jnp.array([-1]),
         children_index=jnp.where(visits > 0, 1, -1),
         children_prior_logits=jnp.array([logits], jnp.float32),
-        children_visits=jnp.asarray(visits),
+        children_visits=visits,
         children_rewards=jnp.zeros((1, len(logits))),
         children_discounts=jnp.ones((1, len(logits))),
         children_values=jnp.array([qvalues], jnp.float32),
@@ -189,3 +191,78 @@ def test_a_move_is_legal_even_without_visits():
     legal = jnp.array([[False, False, True, False]] * GAMES)
     for temperature in (0.0, 1.0):
         assert (np.asarray(SAMPLE_MOVES(KEY, jnp.zeros((GAMES, 4), jnp.int32), legal, temperature)) == 2).all()
+
+
+# ---- Gumbel's rules
+
+
+@pytest.mark.parametrize("num_simulations", [1, 2, 8, 16, 33, 64])
+def test_sequential_halving_spends_the_budget_as_mctx_does(num_simulations):
+    """The schedule by its visible effect: mctx's root selection, over the whole of a search with fixed values."""
+    rng = np.random.default_rng(num_simulations)
+    actions, considered, games = 7, 5, 16
+    logits, gumbel = rng.normal(size=(2, games, actions)).astype(np.float32)
+    values = rng.uniform(-1, 1, (games, actions)).astype(np.float32)
+    invalid = (rng.random((games, actions)) < 0.3).astype(np.float32)
+    invalid[:, 0] = 0
+    arguments = {"num_simulations": num_simulations, "max_num_considered_actions": considered}
+
+    @jax.jit
+    def both(visits):
+        def one(logits, gumbel, values, invalid, visits):
+            tree = node(logits, visits, jnp.where(visits > 0, values, 0))
+            tree = tree.replace(root_invalid_actions=invalid, extra_data=mctx.GumbelMuZeroExtraData(root_gumbel=gumbel))
+            ours = select_gumbel_root(KEY, tree, jnp.int32(0), **arguments)
+            return ours, mctx.gumbel_muzero_root_action_selection(KEY, tree, jnp.int32(0), **arguments)
+
+        return jax.vmap(one)(logits, gumbel, values, invalid, visits)
+
+    visits = np.zeros((games, actions), np.int32)
+    for _ in range(num_simulations):
+        ours, theirs = both(visits)
+        np.testing.assert_array_equal(ours, theirs)
+        visits[np.arange(games), ours] += 1
+    assert (visits[invalid > 0] == 0).all()
+
+
+def test_visits_of_sequential_halving():
+    # m = 4, N = 8: two phases of 4; each of 4 actions once, then each of the best 2 twice more.
+    np.testing.assert_array_equal(considered_visits(4, 8)[4], [0, 0, 0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(considered_visits(4, 8)[1], range(8))  # one action: all of them
+    np.testing.assert_array_equal(considered_visits(16, 16)[16], [0] * 16)
+
+
+def test_completed_qvalues_by_hand():
+    # Priors .5 .25 .25; action 0 taken once (Q .6), action 2 three times (Q -.2); the node's own value is .1. Prior
+    # mean of the taken: (.5 .6 + .25 -.2) / .75 = 1/3; mixed: (.1 + 4/3) / 5 = .2866667 for action 1.
+    # To [0, 1]: 1, .4866667 / .8 = .6083333, 0; times .1 (50 + 3) = 5.3.
+    tree = node(np.log([0.5, 0.25, 0.25]), [1, 0, 3], [0.6, 0, -0.2])
+    tree = tree.replace(raw_values=jnp.array([0.1]))
+    np.testing.assert_allclose(completed_qvalues(tree, jnp.int32(0)), [5.3, 3.2241667, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("num_actions", [2, 9, 49])
+def test_gumbel_below_the_root_chooses_as_mctx_does(num_actions):
+    rng = np.random.default_rng(num_actions)
+    games = 256
+    logits = rng.normal(size=(games, num_actions)).astype(np.float32)
+    legal = (rng.random((games, num_actions)) < 0.7) | (np.arange(num_actions) == 0)
+    visits = rng.integers(0, 4, (games, num_actions)) * legal
+    qvalues = (rng.uniform(-1, 1, (games, num_actions)) * (visits > 0)).astype(np.float32)
+
+    @jax.jit
+    @jax.vmap
+    def both(logits, legal, visits, qvalues):
+        tree = node(mask_logits(logits, legal), visits, qvalues)
+        where = (KEY, tree, jnp.int32(0), jnp.int32(1))
+        transformed = completed_qvalues(tree, jnp.int32(0)), mctx.qtransform_completed_by_mix_value(tree, jnp.int32(0))
+        return select_gumbel_interior(*where), mctx.gumbel_muzero_interior_action_selection(*where), *transformed
+
+    ours, theirs, qvalues_here, qvalues_there = both(logits, legal, visits, qvalues)
+    np.testing.assert_allclose(qvalues_here, qvalues_there, atol=1e-4)
+    np.testing.assert_array_equal(ours, theirs)
+    assert legal[np.arange(games), ours].all()
+
+
+def test_the_first_of_the_largest():
+    assert [int(SELECT_FIRST(jnp.array(row))) for row in ([0.0, 2, 2], [-jnp.inf] * 3, [1.0, jnp.nan, 2])] == [1, 0, 2]
