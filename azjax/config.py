@@ -42,7 +42,7 @@ class NetworkConfig:
     """The policy and value network."""
 
     kind: str = "mlp"
-    """mlp, equivariant_mlp (alike on all mirror images), resnet, or module:CLASS of a Flax Linen module of one's own."""
+    """mlp, equivariant_mlp (alike on mirror images), resnet, or module:CLASS of a Flax Linen module of one's own."""
     width: int = 128
     """mlp, equivariant_mlp: units of each hidden layer."""
     blocks: int = 2
@@ -64,9 +64,7 @@ class NetworkConfig:
         _at_least("network.blocks", self.blocks, 0)
         _one_of("network.value_head", self.value_head, ValueHead)
         if self.kind not in ("mlp", "equivariant_mlp", "resnet") and ":" not in self.kind:
-            raise ValueError(
-                f"network.kind: got {self.kind!r}, expected mlp, equivariant_mlp, resnet or module:CLASS"
-            )
+            raise ValueError(f"network.kind: got {self.kind!r}, expected mlp, equivariant_mlp, resnet or module:CLASS")
 
 
 @dataclass(frozen=True, kw_only=True)

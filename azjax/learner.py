@@ -162,9 +162,7 @@ def update(
     variables = learner.variables
     statistics = variables.get("batch_stats", {})
     compute = jax.grad(functools.partial(total_loss), has_aux=True)
-    gradients, (new_statistics, metrics) = compute(
-        variables["params"], statistics, config, game, sample, axis_name
-    )
+    gradients, (new_statistics, metrics) = compute(variables["params"], statistics, config, game, sample, axis_name)
     ready = drawn.ready.astype(jnp.float32)
     if axis_name is not None:
         gradients, new_statistics, ready = _mean_over_devices((gradients, new_statistics, ready), axis_name)

@@ -16,12 +16,8 @@ was trained on them: without noise, moves drawn by visit counts while self-play 
 import argparse
 import csv
 import dataclasses
-import datetime
-import importlib.metadata
 import json
 import math
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -49,6 +45,7 @@ from azjax.tournament import match_json
 from azjax.train import train, use_devices
 from azjax.types import Variables
 from envs.core import Game, State
+from experiments.provenance import provenance, say
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_article"
 ARTICLE = {"score": (0.35, 0.72), "top_1": (0.19, 0.48), "winner": (0.50, 0.70)}
@@ -274,21 +271,6 @@ def _draw(path: Path, report: dict[str, Any]) -> None:
     FigureCanvasAgg(figure).print_png(str(path))
 
 
-def commit() -> str:
-    """Returns the commit that is checked out, marked where files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return done.stdout.strip()
-
-
-def say(line: str) -> None:
-    """Prints a line of progress."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Trains (or goes on), measures and writes; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m experiments.crosshair_article", description=(__doc__ or "")[:110])
@@ -313,11 +295,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "budget": options.budget,
         "game": config.game,
         "opponent": config.evaluation.anchors[-1],
-        "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
-        "cores": os.cpu_count(),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": commit(),
-        "versions": {name: importlib.metadata.version(name) for name in ("azjax", "jax", "flax", "optax")},
+        **provenance(),
         "seeds": {"run": options.seed, "held_out": held_out_seed},
         "seconds": {"training": rows[-1]["seconds"], "held_out": round(time.perf_counter() - started, 1)},
         "held_out": {

@@ -1,8 +1,8 @@
 """How Gumbel AlphaZero chooses at the root and below it.
 
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel". The choices equal those of
-`mctx.gumbel_muzero_root_action_selection` and `..._interior_action_selection`; a row of 49 actions costs 0.2 us in place
-of 0.4: sums and maxima of float32 and `first_argmax` become vector instructions, those of integers do not.
+`mctx.gumbel_muzero_root_action_selection` and `..._interior_action_selection`; a row of 49 actions costs 0.2 us and not
+0.4: maxima of float32 and `first_argmax` become vector instructions on CPU, what is done with integers does not.
 """
 
 import functools

@@ -27,7 +27,11 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("cls", "fields", "message"),
     [
-        (NetworkConfig, {"kind": "cnn"}, "network.kind: got 'cnn', expected mlp, resnet or module:CLASS"),
+        (NetworkConfig, {"kind": "cnn"}, "network.kind: got 'cnn', expected mlp, equivariant_mlp, resnet or module:CL"),
+            NetworkConfig,
+            {"kind": "cnn"},
+            "network.kind: got 'cnn', expected mlp, equivariant_mlp, resnet or module:CLASS",
+        ),
         (NetworkConfig, {"width": 0}, "network.width: got 0, expected at least 1"),
         (NetworkConfig, {"channels": 0}, "network.channels: got 0, expected at least 1"),
         (NetworkConfig, {"value_width": -3}, "network.value_width: got -3, expected at least 1"),
@@ -140,7 +144,7 @@ def test_a_wrong_value_is_refused_with_what_was_got_and_expected(cls, fields, me
         (SearchConfig, {"dirichlet_fraction": 0.0, "c_puct": 2.0, "max_depth": 1, "simulations": 1}),
         (SelfPlayConfig, {"temperature": 0.0, "temperature_plies": 0}),
         (LearnerConfig, {"boundaries": (1, 2, 30), "updates": 0, "outcome_weight": 0.0}),
-        (EvaluationConfig, {"games": 0, "final_games": 2}),
+        (EvaluationConfig, {"games": 2, "final_games": 2}),
         (RunConfig, {"game": "g", "seed": 2**32 - 1}),
         (RunConfig, {"game": "g", "selfplay": SelfPlayConfig(actor="best"), "gate": GateConfig(every=1)}),
     ],
