@@ -27,7 +27,7 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("cls", "fields", "message"),
     [
-        (NetworkConfig, {"kind": "cnn"}, "network.kind: got 'cnn', expected mlp, equivariant_mlp, resnet or module:CL"),
+        (
             NetworkConfig,
             {"kind": "cnn"},
             "network.kind: got 'cnn', expected mlp, equivariant_mlp, resnet or module:CLASS",
