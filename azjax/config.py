@@ -85,6 +85,8 @@ class SearchConfig:
     """None: 10 / the game's mean number of legal moves under random play."""
     considered_actions: int = 16
     """gumbel: actions sampled at the root."""
+    parallel: bool = False
+    """gumbel: search the actions of a phase of sequential halving side by side: faster for one game or a few."""
 
     def __post_init__(self):
         _one_of("search.algorithm", self.algorithm, Algorithm)
@@ -93,6 +95,10 @@ class SearchConfig:
         _fraction("search.dirichlet_fraction", self.dirichlet_fraction)
         _at_least("search.considered_actions", self.considered_actions, 1)
         _positive("search.c_base", self.c_base)
+        if self.parallel and (self.algorithm, self.implementation) != ("gumbel", "azjax"):
+            raise ValueError(
+                f"search.parallel: got true with {self.algorithm} of {self.implementation}, expected gumbel of azjax"
+            )
         for name in ("dirichlet_alpha", "c_puct", "max_depth"):
             if getattr(self, name) is not None:
                 _positive(f"search.{name}", getattr(self, name))

@@ -80,6 +80,7 @@ def search_policy(
             gumbel_policy,
             max_num_considered_actions=search.considered_actions,
             gumbel_scale=1.0 if explore else 0.0,
+            parallel=search.parallel,
         )
     else:
         if search.dirichlet_alpha is None and explore:

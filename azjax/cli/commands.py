@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import envs
 from azjax.cli.options import Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
@@ -180,17 +180,26 @@ def bench(options: Bench) -> int:
     game, _ = _start(options.game)
     from rich.console import Console
 
-    from azjax.bench import bench_selfplay, bench_table
+    from azjax.bench import bench_search, bench_selfplay, bench_table
     from azjax.rundir import load_run
 
-    report = bench_selfplay(
-        game,
-        None if options.run is None else load_run(str(options.run), None),
-        lanes=options.lanes,
-        simulations=options.simulations,
-        seconds=options.seconds,
-        say=lambda line: print(line, file=sys.stderr, flush=True),
-    )
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    report: dict[str, Any] = {"rows": []}
+    for case in dict.fromkeys(options.cases):
+        if case == "search":
+            part = bench_search(say)
+        else:
+            part = bench_selfplay(
+                game,
+                None if options.run is None else load_run(str(options.run), None),
+                lanes=options.lanes,
+                simulations=options.simulations,
+                seconds=options.seconds,
+                say=say,
+            )
+        report |= part | {"rows": report["rows"] + part["rows"]}
     if options.json:
         print(json.dumps(report))
     else:

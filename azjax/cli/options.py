@@ -168,24 +168,24 @@ class Play:
 class Bench:
     """Measure throughput beside a reference, both in this process."""
 
-    cases: Positional[Annotated[tuple[Literal["selfplay"], ...], arg(metavar="selfplay")]]
-    """What to measure."""
+    cases: Positional[Annotated[tuple[Literal["search", "selfplay"], ...], arg(metavar="{search,selfplay}...")]]
+    """What to measure. search: the tree alone, beside mctx's; selfplay: beside the network alone and mctx."""
     game: str = "crosshair"
-    """The game's name."""
+    """selfplay: the game's name."""
     run: Directory = None
-    """Play with this run's network; a fresh one when left out."""
+    """selfplay: play with this run's network; a fresh one when left out."""
     seconds: float = 60.0
-    """Time of each measurement."""
+    """selfplay: time of the measurement."""
     lanes: int = 256
-    """Games side by side."""
+    """selfplay: games side by side."""
     simulations: int = 64
-    """Of each search."""
+    """selfplay: of each search."""
     json: Json = False
     """Print one JSON object."""
 
     def __post_init__(self):
         if not self.cases:
-            raise ValueError("bench: got nothing to measure, expected selfplay")
+            raise ValueError("bench: got nothing to measure, expected search or selfplay")
         if not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
         _at_least("lanes", self.lanes, 1)

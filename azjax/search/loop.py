@@ -128,19 +128,56 @@ def _grow(
     extra_data: Any,
     loop_fn: Callable,
 ) -> tuple[GrowingTree, jax.Array]:
-    """Grows the tree; see `search`. Returns it with invalid_actions [B, A].
-
-    XLA writes an array in place only if everything that reads its old contents provably comes before: so what a
-    simulation reads of a node it also hands on to what is written, and a new node is chosen at from its own row.
-    """
+    """Plants and grows a tree; see `search`. Returns it with invalid_actions [B, A]."""
     batch_size, num_actions = root.prior_logits.shape
     chex.assert_shape(root.value, (batch_size,))
     if num_simulations < 1:
         raise ValueError(f"num_simulations: got {num_simulations}, expected at least 1")
-    max_depth = num_simulations if max_depth is None else min(max_depth, num_simulations)
     if invalid_actions is None:
         invalid_actions = jnp.zeros((batch_size, num_actions), root.prior_logits.dtype)
     chex.assert_shape(invalid_actions, (batch_size, num_actions))
+    tree = grow(
+        plant(root, num_simulations + 1),
+        rng_key,
+        params=params,
+        recurrent_fn=recurrent_fn,
+        root_action_selection_fn=root_action_selection_fn,
+        interior_action_selection_fn=interior_action_selection_fn,
+        first_node=1,
+        num_simulations=num_simulations,
+        max_depth=max_depth,
+        invalid_actions=invalid_actions,
+        extra_data=extra_data,
+        loop_fn=loop_fn,
+    )
+    return tree, invalid_actions
+
+
+def grow(
+    tree: GrowingTree,
+    rng_key: jax.Array,
+    *,
+    params: Any,
+    recurrent_fn: mctx.RecurrentFn,
+    root_action_selection_fn: mctx.RootActionSelectionFn,
+    interior_action_selection_fn: mctx.InteriorActionSelectionFn,
+    first_node: int,
+    num_simulations: int,
+    max_depth: int | None,
+    invalid_actions: jax.Array,
+    extra_data: Any,
+    loop_fn: Callable = jax.lax.fori_loop,
+) -> GrowingTree:
+    """Adds simulations to a tree, whose nodes from `first_node` on are free in every game; the rest as in `search`.
+
+    XLA writes an array in place only if everything that reads its old contents provably comes before: so what a
+    simulation reads of a node it also hands on to what is written, and a new node is chosen at from its own row.
+    """
+    num_nodes, batch_size, num_actions = tree.prior_logits.shape
+    if first_node + num_simulations > num_nodes:
+        raise ValueError(f"num_simulations: got {num_simulations}, expected at most {num_nodes - first_node}")
+    deepest = first_node + num_simulations - 1
+    max_depth = deepest if max_depth is None else min(max_depth, deepest)
     lanes = jnp.arange(batch_size, dtype=jnp.int32)
     selection_key = jax.random.fold_in(rng_key, 0)
     nothing_invalid = jnp.zeros((batch_size, num_actions), invalid_actions.dtype)
@@ -180,7 +217,7 @@ def _grow(
             leaf_reward=jnp.where(is_new, output.reward, old_reward),
             leaf_discount=jnp.where(is_new, output.discount, old_discount),
         )
-        node = simulation + 1
+        node = simulation + first_node
         tree = _add_node(tree, node, is_new, parent, action, output, embedding)
         fresh = select_inside(fresh_view(output, nothing_invalid, extra_data), walk.length)
         tree = tree._replace(next_action=tree.next_action.at[node].set(fresh))
@@ -194,9 +231,8 @@ def _grow(
         tree = select_at_root(tree)
         return rng_key, _write_inside(tree, walk, select_walked), walk
 
-    tree = select_at_root(plant(root, num_simulations + 1))
     walk = _room(batch_size, max_depth)
-    return loop_fn(0, num_simulations, simulate, (rng_key, tree, walk))[1], invalid_actions
+    return loop_fn(0, num_simulations, simulate, (rng_key, select_at_root(tree), walk))[1]
 
 
 def _room(batch_size: int, max_depth: int) -> _Walk:

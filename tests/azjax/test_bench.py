@@ -1,14 +1,19 @@
 """Benchmarks: what is counted, and the shape of what is told. How fast it is, is no test."""
 
 import dataclasses
+import importlib
 import json
 
 import jax
+import mctx
+import numpy as np
 import pytest
 
 import envs
 from azjax import network
-from azjax.bench import ROUNDS, Tally, _config, _forward, _play_for, _selfplay, bench_table
+from azjax.bench import bench_table
+from azjax.bench.search import Case, _depth, _ours, _program
+from azjax.bench.selfplay import ROUNDS, Tally, _config, _forward, _play_for, _selfplay
 from azjax.cli import main
 from azjax.players import LoadedRun
 from azjax.presets import preset
@@ -83,3 +88,36 @@ def test_a_run_of_another_game_is_refused():
     run = LoadedRun(config=preset("smoke", "connect_four"), variables={}, step=1)
     with pytest.raises(ValueError, match="got a run of connect_four, expected one of tic_tac_toe"):
         _config(GAME, run, 8, 4)
+
+
+# ---- search
+
+
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+def test_both_searches_add_one_node_a_simulation(algorithm):
+    case = Case(algorithm, 5, 12, 8)
+    theirs = mctx.muzero_policy if algorithm == "puct" else mctx.gumbel_muzero_policy
+    for policy in (_ours(case), theirs):
+        trace, parents = _program(policy, case)(jax.random.key(0))
+        assert np.isfinite(trace) and parents.shape == (8, 13)
+        assert (np.asarray(parents)[:, 1:] >= 0).all()
+
+
+def test_depth_of_nodes():
+    parents = np.array([[-1, 0, 1, 0], [-1, 0, 0, 0]])  # depths 1 2 1 and 1 1 1
+    assert _depth((0.0, parents)) == {"mean": round(7 / 6, 2), "max": 2}
+
+
+def test_search_is_benchmarked_beside_mctx(monkeypatch, capsys):
+    search = importlib.import_module("azjax.bench.search")
+    monkeypatch.setattr(search, "CASES", (Case("puct", 4, 6, 2),))
+    monkeypatch.setattr(search, "LONG", Case("puct", 4, 8, 2))
+    monkeypatch.setattr(search, "SHORT", Case("puct", 4, 4, 2))
+    assert main(["bench", "search", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    ours, long = report["rows"]
+    assert ours["reference_name"] == "mctx.muzero_policy" and long["reference_name"] == "4 simulations"
+    for row in report["rows"]:
+        assert row["unit"] == "us" and row["ours"] > 0
+        assert row["ratio"] == pytest.approx(row["reference"] / row["ours"], rel=1e-3)
+    assert next(iter(report["depth"].values()))["max"] >= 1

@@ -1,7 +1,6 @@
-"""Throughput beside a reference that runs in the same process, on the same devices, in turns with what is measured."""
+"""Self-play beside the network alone, and beside the same self-play with mctx's search, in turns."""
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
-from rich import box
-from rich.table import Table
 
 from azjax import network
+from azjax.bench.report import comparison, machine
 from azjax.config import RunConfig
 from azjax.players import LoadedRun
 from azjax.presets import preset
@@ -103,17 +101,16 @@ def bench_selfplay(
     asked = lanes * simulations  # in a ply
     case = f"self-play {game.id}, {config.network.kind}, {simulations} simulations, {lanes} games"
     return {
-        "device": f"{mesh.size} x {mesh.devices.flat[0].device_kind}",
-        "cores": os.cpu_count(),
+        **machine(mesh.size),
         "rows": [
-            _row(
+            comparison(
                 case,
                 by_ours.nodes / by_ours.seconds,
                 alone.nodes / alone.seconds,
                 "the network alone",
                 "new nodes/s",
             ),
-            _row(
+            comparison(
                 case,
                 asked * by_ours.plies / by_ours.seconds,
                 asked * by_mctx.plies / by_mctx.seconds,
@@ -126,35 +123,13 @@ def bench_selfplay(
     }
 
 
-def bench_table(report: dict[str, Any]) -> Table:
-    """Lays a benchmark's rows out for people."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{report['device']}, {report['cores']} cores")
-    for heading in ("case", "ours", "reference", "unit", "ratio", "reference is"):
-        table.add_column(heading, justify="right" if heading in ("ours", "reference", "ratio") else "left")
-    for row in report["rows"]:
-        numbers = f"{row['ours']:,.0f}", f"{row['reference']:,.0f}", row["unit"], f"{row['ratio']:.3g}"
-        table.add_row(row["case"], *numbers, row["reference_name"])
-    return table
-
-
-def _row(case: str, ours: float, reference: float, reference_name: str, unit: str) -> dict[str, Any]:
-    return {
-        "case": case,
-        "ours": round(ours, 1),
-        "reference": round(reference, 1),
-        "reference_name": reference_name,
-        "unit": unit,
-        "ratio": round(ours / reference, 4),
-    }
-
-
 def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int) -> RunConfig:
     if run is not None and run.config.game != game.id:
         raise ValueError(f"--run: got a run of {run.config.game}, expected one of {game.id}")
     base = run.config if run is not None else preset("quick", game.id)
     changed = dataclasses.replace(
         base,
-        search=dataclasses.replace(base.search, simulations=simulations, implementation="azjax"),
+        search=dataclasses.replace(base.search, simulations=simulations, implementation="azjax", parallel=False),
         selfplay=dataclasses.replace(base.selfplay, lanes=lanes),
     )
     return resolve(changed, game)

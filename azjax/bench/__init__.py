@@ -1,0 +1,7 @@
+"""Throughput beside a reference that runs in the same process, in turns with what is measured."""
+
+from azjax.bench.report import bench_table
+from azjax.bench.search import bench_search
+from azjax.bench.selfplay import bench_selfplay
+
+__all__ = ["bench_search", "bench_selfplay", "bench_table"]
