@@ -85,6 +85,8 @@ class SearchConfig:
     """None: 10 / the game's mean number of legal moves under random play."""
     considered_actions: int = 16
     """gumbel: actions sampled at the root."""
+    slots: int | None = None
+    """Legal moves that a node of the tree has room for, those with the highest priors; None: for all."""
     parallel: bool = False
     """gumbel: search the actions of a phase of sequential halving side by side: faster for one game or a few."""
 
@@ -99,7 +101,7 @@ class SearchConfig:
             raise ValueError(
                 f"search.parallel: got true with {self.algorithm} of {self.implementation}, expected gumbel of azjax"
             )
-        for name in ("dirichlet_alpha", "c_puct", "max_depth"):
+        for name in ("dirichlet_alpha", "c_puct", "max_depth", "slots"):
             if getattr(self, name) is not None:
                 _positive(f"search.{name}", getattr(self, name))
 

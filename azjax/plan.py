@@ -15,8 +15,9 @@ from rich.table import Table
 
 from azjax import network
 from azjax.config import RunConfig
-from azjax.search import game_model
+from azjax.search import game_model, slotted
 from azjax.search.tree import plant
+from azjax.selfplay import num_slots
 from azjax.step import AXIS, RunState, Step
 from envs.core import Game
 
@@ -100,7 +101,7 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
     if config.search.dirichlet_alpha is None:  # a number that no shape depends on
         config = dataclasses.replace(config, search=dataclasses.replace(config.search, dirichlet_alpha=1.0))
     lanes, samples = (math.ceil(n / num_devices) for n in (config.selfplay.lanes, config.learner.batch))
-    entries = (config.search.simulations + 1) * game.num_actions
+    entries = (config.search.simulations + 1) * (num_slots(config, game) or game.num_actions)
     if lanes * entries > MOST_ENTRIES:
         raise ValueError(
             f"selfplay.lanes: got {config.selfplay.lanes}, {lanes} on each of {num_devices} devices, whose trees have"
@@ -221,7 +222,11 @@ def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
         def evaluate(params: Any, rng_key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
             return jnp.zeros((lanes, game.num_actions)), jnp.zeros((lanes,))
 
-        return plant(game_model(game, evaluate).root(None, jax.random.key(0), states), config.search.simulations + 1)
+        model, width = game_model(game, evaluate), num_slots(config, game)
+        root = model.root(None, jax.random.key(0), states)
+        if width is not None:
+            root = slotted(root, model.recurrent, jax.vmap(game.legal_actions), width).root
+        return plant(root, config.search.simulations + 1)
 
     states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)
     return _size(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import envs
 from azjax.config import RunConfig
 from azjax.network import evaluate
-from azjax.search import first_argmax, mask_logits, random_action, rollout_model, sample_move, uct_policy
-from azjax.selfplay import search_policy
+from azjax.search import first_argmax, mask_logits, random_action, rollout_model, uct_policy
+from azjax.selfplay import draw_move, search_policy
 from azjax.types import Variables
 from envs.core import Game, State
 
@@ -180,10 +180,7 @@ def _search_chooser(game: Game, config: RunConfig, simulations: int, kind: str, 
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         search_key, move_key = jax.random.split(rng_key)
         output = policy(params, search_key, states, jnp.zeros(()))
-        if temperature == 0:
-            return output.action
-        legal = jax.vmap(game.legal_action_mask)(states)
-        return sample_move(move_key, output.action_weights, legal, temperature)
+        return output.action if temperature == 0 else draw_move(move_key, output, temperature)
 
     return choose
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +11,36 @@ import mctx
 from azjax.config import RunConfig
 from azjax.network import evaluate
 from azjax.openings import merge, random_openings
-from azjax.search import Model, game_model, gumbel_policy, puct_policy, random_action, sample_move
+from azjax.search import (
+    Model,
+    action_of,
+    game_model,
+    gumbel_policy,
+    puct_policy,
+    random_action,
+    sample_move,
+    slotted,
+)
 from azjax.types import Metrics, Position, Variables
 from envs.core import Game, State, register_state
 
-PolicyFn = Callable[[Any, jax.Array, State, jax.Array], mctx.PolicyOutput]
-"""(variables, rng_key, states [B, ...], temperature float32[B]) -> mctx.PolicyOutput of B games."""
+MOST_ACTIONS = 128
+"""Games with more actions are searched over legal slots."""
+
+
+class SearchOutput(NamedTuple):
+    """What a search says of B positions; W is A, or the number of slots."""
+
+    action: jax.Array  # int32[B], to play, among A
+    action_weights: jax.Array  # float32[B, W], the search policy
+    legal: jax.Array  # bool[B, W]
+    slot_actions: jax.Array | None  # int16[B, W], the action of each slot; None: entry a is action a's
+    prior_cut: jax.Array | None  # float32[B], share of the prior that got no slot; None without slots
+    search_tree: mctx.Tree
+
+
+PolicyFn = Callable[[Any, jax.Array, State, jax.Array], SearchOutput]
+"""(variables, rng_key, states [B, ...], temperature float32[B]) -> SearchOutput of B games."""
 
 
 @register_state
@@ -36,6 +60,7 @@ class PlyResult:
     truncated: jax.Array  # bool[B], it ended without an outcome
     returns: jax.Array  # float32[B, 2], player i's, zeros unless over
     finite: jax.Array  # bool[B], the search gave finite numbers; else the position holds uniform weights
+    prior_cut: Any = None  # float32[B], see SearchOutput; None without slots
 
 
 def start_lanes(game: Game, rng_key: jax.Array, num_lanes: int, opening_plies: int = 0) -> Lanes:
@@ -56,7 +81,15 @@ def network_model(config: RunConfig, game: Game) -> Model:
     def evaluate_states(variables: Variables, rng_key: jax.Array, states: State) -> tuple[jax.Array, jax.Array]:
         return evaluate(config.network, game, variables, rng_key, states, random_symmetry=in_search)
 
-    return game_model(game, evaluate_states)
+    return game_model(game, evaluate_states, masked=num_slots(config, game) is None)
+
+
+def num_slots(config: RunConfig, game: Game) -> int | None:
+    """Returns how many legal slots a node of the search has; None where actions are searched as they are."""
+    wanted, most = config.search.slots, game.max_legal_actions
+    if wanted is None:
+        return most if game.num_actions > MOST_ACTIONS else None
+    return min(wanted, most)
 
 
 def search_policy(
@@ -94,26 +127,41 @@ def search_policy(
             c_puct=search.c_puct,
         )
 
-    def policy(variables: Variables, rng_key: jax.Array, states: State, temperature: jax.Array) -> mctx.PolicyOutput:
+    width = num_slots(config, game)
+
+    def policy(variables: Variables, rng_key: jax.Array, states: State, temperature: jax.Array) -> SearchOutput:
         root_key, search_key, move_key = jax.random.split(rng_key, 3)
-        root = model.root(variables, root_key, states)
-        legal = jax.vmap(game.legal_action_mask)(states)
+        root, recurrent_fn = model.root(variables, root_key, states), model.recurrent
+        slot_actions = prior_cut = None
+        if width is None:
+            legal = jax.vmap(game.legal_action_mask)(states)
+        else:
+            root, recurrent_fn, slot_actions, prior_cut = slotted(
+                root, recurrent_fn, jax.vmap(game.legal_actions), width
+            )
+            legal = slot_actions >= 0
         output = run(
             variables,
             search_key,
             root,
-            model.recurrent,
+            recurrent_fn,
             num_simulations,
             invalid_actions=(~legal).astype(jnp.float32),
             max_depth=search.max_depth,
             implementation=search.implementation,
         )
-        if not explore:
-            return output
-        drawn = sample_move(move_key, jnp.nan_to_num(output.action_weights), legal, temperature)
-        return output.replace(action=drawn)
+        found = SearchOutput(output.action, output.action_weights, legal, slot_actions, prior_cut, output.search_tree)
+        if explore:
+            return found._replace(action=draw_move(move_key, found, temperature))
+        return found if slot_actions is None else found._replace(action=action_of(slot_actions, output.action))
 
     return policy
+
+
+def draw_move(rng_key: jax.Array, output: SearchOutput, temperature: float | jax.Array) -> jax.Array:
+    """Draws int32[B], actions by weight ^ (1 / temperature); temperature 0 takes the first of the largest weights."""
+    drawn = sample_move(rng_key, jnp.nan_to_num(output.action_weights), output.legal, temperature)
+    return drawn if output.slot_actions is None else action_of(output.slot_actions, drawn)
 
 
 def play_ply(
@@ -141,11 +189,11 @@ def play_ply(
     root_value = at_root.node_values[:, at_root.ROOT_INDEX]
     finite = jnp.isfinite(output.action_weights).all(axis=1) & jnp.isfinite(root_value)
     # Numbers that are not finite never reach replay: they are counted, and the run stops if they go on.
-    legal = jax.vmap(game.legal_action_mask)(lanes.state)
-    uniform = legal / jnp.maximum(jnp.sum(legal, axis=1, keepdims=True), 1)
+    uniform = output.legal / jnp.maximum(jnp.sum(output.legal, axis=1, keepdims=True), 1)
     position = Position(
         state=lanes.state,
         search_weights=jnp.where(finite[:, None], output.action_weights, uniform).astype(jnp.float16),
+        slot_actions=output.slot_actions,
         root_value=jnp.where(finite, root_value, 0.0),
         mover=jax.vmap(game.to_move)(lanes.state).astype(jnp.int8),
     )
@@ -157,17 +205,22 @@ def play_ply(
         truncated=jax.vmap(game.truncated)(moved),
         returns=jax.vmap(game.returns)(moved),
         finite=finite,
+        prior_cut=output.prior_cut,
     )
     fresh = start_lanes(game, init_key, num_lanes, selfplay.opening_plies)
     return merge(over, fresh, Lanes(state=moved, ply=lanes.ply + 1)), result
 
 
 def count(result: PlyResult) -> Metrics:
-    """Counts what a ply tells about games and labels; sums over lanes, to be added up over plies."""
+    """Counts what a ply tells about games and labels; sums over lanes, to be added up over plies.
+
+    `prior_cut`, where there are slots, is a mean over lanes.
+    """
     decided = result.over & ~result.truncated & (result.returns[:, 0] != result.returns[:, 1])
     mover = result.position.mover.astype(jnp.int32)
     mover_return = jnp.take_along_axis(result.returns, mover[:, None], axis=1)[:, 0]
-    return {
+    counts: Metrics = {} if result.prior_cut is None else {"prior_cut": jnp.mean(result.prior_cut)}
+    return counts | {
         "games": jnp.sum(result.over, dtype=jnp.int32),
         "truncated": jnp.sum(result.truncated, dtype=jnp.int32),
         "decided": jnp.sum(decided, dtype=jnp.int32),

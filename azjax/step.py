@@ -217,7 +217,8 @@ class Step:
 
         keys = jax.random.split(self._key(rng_key, step, 0), self.config.selfplay.plies)
         (lanes, replay), counts = jax.lax.scan(ply, (lanes, replay), keys)
-        metrics = {name: jnp.sum(values)[None] for name, values in counts.items()}
+        is_count = {name: jnp.issubdtype(values.dtype, jnp.integer) for name, values in counts.items()}
+        metrics = {name: (jnp.sum if is_count[name] else jnp.mean)(counts[name])[None] for name in counts}
         return lanes, replay, metrics
 
     def _draw_all(self, replay: Replay, rng_key: jax.Array, step: jax.Array) -> tuple[Drawn, jax.Array]:

@@ -45,7 +45,11 @@ def make_sample(
     legal = jax.vmap(game.legal_action_mask)(position.state)
     index = jax.vmap(game.policy_index)(position.state).astype(jnp.int32)
     samples = jnp.arange(index.shape[0])[:, None]
-    policy = jnp.zeros_like(weights).at[samples, index].set(weights)
+    place = index
+    if position.slot_actions is not None:
+        place = jnp.take_along_axis(index, jnp.maximum(position.slot_actions, 0).astype(jnp.int32), axis=1)
+        weights = jnp.where(position.slot_actions >= 0, weights, 0)
+    policy = jnp.zeros(legal.shape, weights.dtype).at[samples, place].add(weights)
     legal = jnp.zeros_like(legal).at[samples, index].set(legal)
     if rng_key is not None and len(game.symmetries) > 1:
         chosen = jax.random.randint(rng_key, (index.shape[0],), 0, len(game.symmetries))

@@ -25,9 +25,10 @@ class Position:
     """What self-play writes of one ply, before the result is known. Leading axes as the context says."""
 
     state: Any  # the game's compact state, observations are recomputed from it
-    search_weights: jax.Array  # float16[A], the search policy: the target, no temperature in it
+    search_weights: jax.Array  # float16[A] or [K] of slots, the search policy: the target, no temperature in it
     root_value: jax.Array  # float32[], the search's value, the mover's view
     mover: jax.Array  # int8[], player to move
+    slot_actions: Any = None  # int16[K], the action of each slot, -1 where there is none; None: weight a is action a's
 
 
 @register_state

@@ -37,8 +37,8 @@ from azjax.network import evaluate
 from azjax.players import LoadedRun, make_player
 from azjax.presets import preset
 from azjax.rundir import RunDirectory, load_run
-from azjax.search import first_argmax, mask_logits, sample_move
-from azjax.selfplay import search_policy
+from azjax.search import first_argmax, mask_logits
+from azjax.selfplay import draw_move, search_policy
 from azjax.step import AXIS, make_mesh
 from azjax.targets import outcome_for
 from azjax.tournament import match_json
@@ -128,8 +128,7 @@ def _ply(game: Game, config: RunConfig, mesh: Mesh) -> Callable[..., tuple[State
         rng_key = jax.random.fold_in(rng_key, jax.lax.axis_index(AXIS))
         search_key, move_key = jax.random.split(rng_key)
         output = search(variables, search_key, states, jnp.zeros(()))
-        legal = jax.vmap(game.legal_action_mask)(states)
-        action = sample_move(move_key, output.action_weights, legal, temperature)
+        action = draw_move(move_key, output, temperature)
         return jax.vmap(game.step)(states, action), output.action, action
 
     equal, split = PartitionSpec(), PartitionSpec(AXIS)

@@ -11,9 +11,12 @@ from azjax.search.policy import (
     uct_policy,
 )
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
+from azjax.search.slots import Slotted, action_of, slotted
 
 __all__ = [
     "Model",
+    "Slotted",
+    "action_of",
     "dirichlet_noise",
     "first_argmax",
     "game_model",
@@ -28,6 +31,7 @@ __all__ = [
     "search",
     "select_puct",
     "select_ucb1",
+    "slotted",
     "temperature_weights",
     "uct_policy",
 ]

@@ -21,20 +21,22 @@ class Model(NamedTuple):
     recurrent: mctx.RecurrentFn
 
 
-def game_model(game: Game, evaluate: EvaluateFn) -> Model:
+def game_model(game: Game, evaluate: EvaluateFn, *, masked: bool = True) -> Model:
     """Builds root and recurrent functions for `search` from a game's rules and an evaluation.
 
-    The sign of an edge comes from `to_move` before and after. A terminal edge has the mover's return as its reward and
-    discount 0; every other edge has reward 0. The embedding is the game's state.
+    Logits of illegal actions are masked, unless `masked` is False because slots will leave them out. The sign of an
+    edge comes from `to_move` before and after. A terminal edge has the mover's return as its reward and discount 0;
+    every other edge has reward 0. The embedding is the game's state.
     """
     step, to_move = jax.vmap(game.step), jax.vmap(game.to_move)
     legal_action_mask, terminated, returns = map(jax.vmap, (game.legal_action_mask, game.terminated, game.returns))
 
+    def priors(logits: jax.Array, states: State) -> jax.Array:
+        return mask_logits(logits, legal_action_mask(states)) if masked else logits
+
     def root(params: Any, rng_key: jax.Array, states: State) -> mctx.RootFnOutput:
         logits, value = evaluate(params, rng_key, states)
-        return mctx.RootFnOutput(
-            prior_logits=mask_logits(logits, legal_action_mask(states)), value=value, embedding=states
-        )
+        return mctx.RootFnOutput(prior_logits=priors(logits, states), value=value, embedding=states)
 
     def recurrent(
         params: Any, rng_key: jax.Array, action: jax.Array, states: State
@@ -48,7 +50,7 @@ def game_model(game: Game, evaluate: EvaluateFn) -> Model:
         output = mctx.RecurrentFnOutput(
             reward=jnp.where(over, mover_return, 0.0),
             discount=jnp.where(over, 0.0, discount),
-            prior_logits=mask_logits(logits, legal_action_mask(next_states)),
+            prior_logits=priors(logits, next_states),
             value=jnp.where(over, 0.0, value),
         )
         return output, next_states

@@ -13,7 +13,7 @@ import pytest
 from azjax import network
 from azjax.config import NetworkConfig, RunConfig, SearchConfig, SelfPlayConfig
 from azjax.replay import start_replay, write
-from azjax.selfplay import Lanes, count, mean_legal_moves, play_ply, search_policy, start_lanes
+from azjax.selfplay import Lanes, SearchOutput, count, mean_legal_moves, play_ply, search_policy, start_lanes
 from envs.black_hole import BlackHole
 from envs.connect_four import GAME as CONNECT_FOUR
 from envs.core import Game
@@ -41,7 +41,8 @@ def scripted(variables, rng_key, states, temperature) -> Any:
     size = variables.shape[0]
     root = types.SimpleNamespace(node_values=jnp.zeros((size, 1)), ROOT_INDEX=0)
     weights = jnp.zeros((size, 1))
-    return types.SimpleNamespace(action=variables, action_weights=weights, search_tree=root)
+    legal = jnp.ones((size, 1), jnp.bool_)
+    return SearchOutput(variables, weights, legal, None, None, root)
 
 
 def play(game: Game, games: list[list[int]]) -> Played:

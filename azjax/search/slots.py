@@ -1,0 +1,78 @@
+"""Legal slots: a tree over the K legal actions of each node in place of all A.
+
+Chess has 4,672 actions and at most 218 legal ones. A node keeps a table slot -> action, and the search takes the slots
+for its actions: rows are K wide, and neither the loop nor the selection knows.
+
+    node's table   [  12  87  88 4071  -1  -1 ]      slot 2 is action 88; -1: no more legal actions
+    prior logits   [ 0.3 1.2 0.1  0.9  --  -- ]      masked where the table ends
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.search.selection import mask_logits
+
+
+class Place(NamedTuple):
+    """The embedding of a node whose actions are slots."""
+
+    inner: Any  # the embedding of the callables that know actions
+    actions: jax.Array  # int16[B, W], action of each slot, -1 where there is none
+
+
+class Slotted(NamedTuple):
+    """Callables over slots."""
+
+    root: mctx.RootFnOutput  # prior_logits float32[B, W]
+    recurrent_fn: mctx.RecurrentFn  # its action is a slot
+    actions: jax.Array  # int16[B, W], the root's table
+    prior_cut: jax.Array  # float32[B], share of the root's prior on legal actions that got no slot
+
+
+def slotted(
+    root: mctx.RootFnOutput,
+    recurrent_fn: mctx.RecurrentFn,
+    legal_actions: Callable[[Any], jax.Array],
+    width: int | None = None,
+) -> Slotted:
+    """Turns callables over A actions into ones over W slots.
+
+    Args:
+      root: prior_logits float32[B, A]; entries of illegal actions are not read.
+      recurrent_fn: as `search`'s, over actions.
+      legal_actions: embedding [B, ...] -> int16[B, K], the legal actions of each, padded with -1.
+      width: W, at most K: the slots go to the actions with the highest priors; None: K.
+    """
+    logits, actions, cut = _table(root.prior_logits, legal_actions(root.embedding), width)
+
+    def recurrent(
+        params: Any, rng_key: jax.Array, slot: jax.Array, place: Place
+    ) -> tuple[mctx.RecurrentFnOutput, Place]:
+        action = action_of(place.actions, slot)
+        output, inner = recurrent_fn(params, rng_key, action, place.inner)
+        logits, actions, _ = _table(output.prior_logits, legal_actions(inner), width)
+        return output.replace(prior_logits=logits), Place(inner, actions)
+
+    place = Place(root.embedding, actions)
+    return Slotted(root.replace(prior_logits=logits, embedding=place), recurrent, actions, cut)
+
+
+def action_of(actions: jax.Array, slot: jax.Array) -> jax.Array:
+    """Returns int32[B], the action of slot int32[B] in tables int16[B, W]; 0 where there is none."""
+    found = jnp.take_along_axis(actions, slot[:, None], axis=1)[:, 0]
+    return jnp.maximum(found, 0).astype(jnp.int32)
+
+
+def _table(logits: jax.Array, actions: jax.Array, width: int | None) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns (logits float32[B, W] of the slots, their actions int16[B, W], the share of prior cut float32[B])."""
+    taken = jnp.take_along_axis(logits, jnp.maximum(actions, 0).astype(jnp.int32), axis=1)
+    by_slot = mask_logits(taken, actions >= 0)
+    if width is None or width >= actions.shape[1]:
+        return by_slot, actions, jnp.zeros(actions.shape[0], by_slot.dtype)
+    kept, order = jax.lax.top_k(by_slot, width)
+    share = jnp.sum(jnp.take_along_axis(jax.nn.softmax(by_slot), order, axis=1), axis=1)
+    return kept, jnp.take_along_axis(actions, order, axis=1), jnp.maximum(1 - share, 0)
