@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -170,7 +171,40 @@ def elo_picture(
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="best", frameon=False)
     _minutes_along_the_top(axes, points)
+    _save(path, canvas)
 
+
+def ratings_picture(path: str | os.PathLike[str], ratings: Ratings, title: str) -> None:
+    """Draws each player's Elo with its 95 % interval, the strongest at the top.
+
+    Args:
+        path: where the PNG goes, 1200 pixels wide and as high as the players need.
+        ratings: at least one player; an infinite end of an interval is not drawn.
+        title: stands above the picture.
+    """
+    if not ratings.players:
+        raise ValueError("ratings_picture: got no players, expected at least one")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 1.4 + 0.4 * len(ratings.players)), dpi=150, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for row, player in enumerate(ratings.players):
+        low, high = (end if math.isfinite(end) else player.elo for end in player.ci95)
+        axes.plot([low, high], [row, row], color=_CURVE, alpha=0.45, linewidth=3, solid_capstyle="butt")
+        axes.plot([player.elo], [row], "o", color=_CURVE, markersize=6)
+        axes.annotate(f"{player.elo:.0f}", (player.elo, row), (0, 7), textcoords="offset points", ha="center")
+    axes.set_yticks(range(len(ratings.players)), [player.name.replace("$", r"\$") for player in ratings.players])
+    axes.set_ylim(len(ratings.players) - 0.5, -0.7)
+    axes.set(xlabel="Elo, with its 95 % interval", title=title)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    _save(path, canvas)
+
+
+def _save(path: str | os.PathLike[str], canvas: Any) -> None:
     image = BytesIO()
     canvas.print_png(image)
     _replace(path, image.getvalue())

@@ -134,7 +134,7 @@ def rate(options: Rate) -> int:
     from rich.console import Console
 
     from azjax.rating import fit_ratings
-    from azjax.report import ratings_table, write_ratings
+    from azjax.report import ratings_picture, ratings_table, write_ratings
     from azjax.tournament import round_robin
 
     players = _players(game, _rated_words(options))
@@ -153,6 +153,7 @@ def rate(options: Rate) -> int:
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         write_ratings(options.out / "ratings.json", ratings)
+        ratings_picture(options.out / "elo.png", ratings, f"{game.id}, {options.games} games a pair")
     if options.json:
         print(json.dumps(ratings.to_json()))
     else:

@@ -127,7 +127,7 @@ class Rate:
     lanes: int = 512
     """Games side by side, at most."""
     out: Directory = None
-    """Write ratings.json into this directory."""
+    """Write ratings.json and elo.png into this directory."""
     json: Json = False
     """Print one JSON object."""
 

@@ -287,6 +287,7 @@ def test_rate_prints_its_shape(capsys, tmp_path):
     assert all(sorted(player) == ["ci95", "elo", "games", "name", "score"] for player in ratings["players"])
     assert next(player for player in ratings["players"] if player["name"] == "random")["elo"] == 0
     assert json.loads((tmp_path / "r/ratings.json").read_text("utf-8")) == ratings
+    assert (tmp_path / "r/elo.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_reader_that_leaves_early_is_no_traceback():

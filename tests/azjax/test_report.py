@@ -20,6 +20,7 @@ from azjax.report import (
     _apart,
     _duration,
     elo_picture,
+    ratings_picture,
     ratings_table,
     write_ratings,
     write_report,
@@ -119,6 +120,15 @@ def test_ratings_json_is_the_shape_that_others_rely_on(tmp_path):
     }
     assert "Infinity" not in text
     assert [path.name for path in tmp_path.iterdir()] == ["ratings.json"]
+
+
+def test_a_picture_of_ratings_is_as_high_as_its_players_need(tmp_path):
+    ratings_picture(tmp_path / "elo.png", RATINGS, "three players")  # one with an infinite interval, one with a $
+    width, height = png_pixels(tmp_path / "elo.png")
+    assert width == 1200 and height == round((1.4 + 0.4 * 3) * 150)
+    with pytest.raises(ValueError, match="got no players"):
+        ratings_picture(tmp_path / "none.png", Ratings(players=(), advantage=0.0, draw_elo=0.0), "nobody")
+    assert [path.name for path in tmp_path.iterdir()] == ["elo.png"]
 
 
 def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
