@@ -1,6 +1,6 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
-random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|policy,temperature=0,top_p=1
+random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1
 """
 
 import dataclasses
@@ -14,14 +14,26 @@ import jax.numpy as jnp
 import envs
 from azjax.config import RunConfig
 from azjax.network import evaluate
-from azjax.search import first_argmax, mask_logits, random_action, rollout_model, uct_policy
-from azjax.selfplay import draw_move, search_policy
+from azjax.search import (
+    action_of,
+    alphabeta_search,
+    first_argmax,
+    mask_logits,
+    random_action,
+    rollout_model,
+    slotted,
+    uct_policy,
+)
+from azjax.selfplay import draw_move, network_model, num_slots, search_policy
 from azjax.types import Variables
 from envs.core import Game, State
 
 UCT_EXPLORATION = 1.0
 """c of UCB1 for `uct:N`, on the scale of returns in [-1, 1]: the strongest of four at 400 rollouts of Crosshair, in a
 round robin of 100 games a pair (Elo: c = 1.0 68, 1.41 9, 0.7 -16, 0.5 -60; docs/evaluation.md)."""
+
+MOST_PLIES = 64
+"""Deepest alpha-beta search."""
 
 ChooseFn = Callable[[Any, jax.Array, State], jax.Array]
 """(params, rng_key, states [B, ...]) -> actions int32[B]; pure, so that the arena can compile it."""
@@ -122,8 +134,8 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     options = options or {}
     simulations = _number(word, "simulations", options.get("simulations", "0"), int, 0)
     kind = options.get("search", run.config.search.algorithm)
-    if kind not in ("gumbel", "puct", "policy"):
-        raise ValueError(f"player {word!r}: got search={kind}, expected gumbel, puct or policy")
+    if kind not in ("gumbel", "puct", "alphabeta", "policy"):
+        raise ValueError(f"player {word!r}: got search={kind}, expected gumbel, puct, alphabeta or policy")
     temperature = _number(word, "temperature", options.get("temperature", "0"), float, 0.0)
     top_p = _number(word, "top_p", options.get("top_p", "1"), float, 0.0)
     if not 0 < top_p <= 1:
@@ -137,7 +149,13 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     else:
         if top_p < 1:
             raise ValueError(f"player {word!r}: got top_p with search={kind}, expected search=policy")
-        choose = _search_chooser(game, config, simulations or config.search.simulations, kind, temperature)
+        simulations = simulations or config.search.simulations
+        if kind == "alphabeta":
+            if temperature > 0:
+                raise ValueError(f"player {word!r}: got temperature with search=alphabeta, expected another search")
+            choose = _alphabeta_chooser(game, config, simulations)
+        else:
+            choose = _search_chooser(game, config, simulations, kind, temperature)
     return Player(word, choose, run.variables)
 
 
@@ -181,6 +199,22 @@ def _search_chooser(game: Game, config: RunConfig, simulations: int, kind: str, 
         search_key, move_key = jax.random.split(rng_key)
         output = policy(params, search_key, states, jnp.zeros(()))
         return output.action if temperature == 0 else draw_move(move_key, output, temperature)
+
+    return choose
+
+
+@functools.lru_cache
+def _alphabeta_chooser(game: Game, config: RunConfig, evaluations: int) -> ChooseFn:
+    model, width = network_model(config, game), num_slots(config, game)
+
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        root_key, search_key = jax.random.split(rng_key)
+        root, recurrent_fn, slot_actions = model.root(params, root_key, states), model.recurrent, None
+        if width is not None:
+            root, recurrent_fn, slot_actions, _ = slotted(root, recurrent_fn, jax.vmap(game.legal_actions), width)
+        depth = min(game.max_plies, MOST_PLIES)
+        found = alphabeta_search(params, search_key, root, recurrent_fn, evaluations, depth)
+        return found.action if slot_actions is None else action_of(slot_actions, found.action)
 
     return choose
 

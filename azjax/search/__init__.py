@@ -1,5 +1,6 @@
 """Tree search, batched over games: `search` and the policies built on it, with mctx's types and results."""
 
+from azjax.search.alphabeta import AlphaBeta, alphabeta_search
 from azjax.search.loop import search
 from azjax.search.model import Model, game_model, random_action, rollout_model
 from azjax.search.policy import (
@@ -11,12 +12,17 @@ from azjax.search.policy import (
     uct_policy,
 )
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
+from azjax.search.single import Look, TreeSearch
 from azjax.search.slots import Slotted, action_of, slotted
 
 __all__ = [
+    "AlphaBeta",
+    "Look",
     "Model",
     "Slotted",
+    "TreeSearch",
     "action_of",
+    "alphabeta_search",
     "dirichlet_noise",
     "first_argmax",
     "game_model",

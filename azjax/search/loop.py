@@ -161,7 +161,7 @@ def grow(
     recurrent_fn: mctx.RecurrentFn,
     root_action_selection_fn: mctx.RootActionSelectionFn,
     interior_action_selection_fn: mctx.InteriorActionSelectionFn,
-    first_node: int,
+    first_node: int | jax.Array,
     num_simulations: int,
     max_depth: int | None,
     invalid_actions: jax.Array,
@@ -170,14 +170,13 @@ def grow(
 ) -> GrowingTree:
     """Adds simulations to a tree, whose nodes from `first_node` on are free in every game; the rest as in `search`.
 
+    The caller sees to it that there is room: nodes past the last are lost.
+
     XLA writes an array in place only if everything that reads its old contents provably comes before: so what a
     simulation reads of a node it also hands on to what is written, and a new node is chosen at from its own row.
     """
     num_nodes, batch_size, num_actions = tree.prior_logits.shape
-    if first_node + num_simulations > num_nodes:
-        raise ValueError(f"num_simulations: got {num_simulations}, expected at most {num_nodes - first_node}")
-    deepest = first_node + num_simulations - 1
-    max_depth = deepest if max_depth is None else min(max_depth, deepest)
+    max_depth = num_nodes - 1 if max_depth is None else min(max_depth, num_nodes - 1)
     lanes = jnp.arange(batch_size, dtype=jnp.int32)
     selection_key = jax.random.fold_in(rng_key, 0)
     nothing_invalid = jnp.zeros((batch_size, num_actions), invalid_actions.dtype)

@@ -1,0 +1,194 @@
+"""The search of one game, piece by piece: grown while there is time, looked at, and kept when a move is made.
+
+For play against people and for engines: `search` and the policies built on it run a fixed number of simulations.
+"""
+
+import functools
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.search.loop import grow
+from azjax.search.model import Model
+from azjax.search.selection import is_illegal, select_puct
+from azjax.search.tree import NO_NODE, ROOT, GrowingTree, plant
+
+
+class Look(NamedTuple):
+    """What a search says of its position so far; the view of the player to move."""
+
+    action: int  # the most visited
+    visits: np.ndarray  # int32[A]
+    qvalues: np.ndarray  # float32[A], 0 where not visited
+    prior: np.ndarray  # float32[A]
+    value: float
+    simulations: int  # that went through the position, those kept from before included
+    principal_variation: tuple[int, ...]  # the most visited action, and so on below it
+
+
+class TreeSearch:
+    """PUCT (see `select_puct`) over one growing tree."""
+
+    def __init__(
+        self,
+        model: Model,
+        params: Any,
+        *,
+        capacity: int,
+        chunk: int = 16,
+        c_init: float = 1.25,
+        c_base: float = 19652.0,
+        c_puct: float | None = None,
+    ):
+        """Starts without a position.
+
+        Args:
+          model: the game and its evaluation, over all actions (no slots).
+          params: of the evaluation.
+          capacity: most simulations that a tree holds.
+          chunk: simulations of one compiled call: how finely time is kept.
+          c_init, c_base, c_puct: exploration.
+
+        Raises:
+          ValueError: capacity or chunk is below 1.
+        """
+        for name, number in (("capacity", capacity), ("chunk", chunk)):
+            if number < 1:
+                raise ValueError(f"{name}: got {number}, expected at least 1")
+        self._model, self._params, self._chunk = model, params, min(chunk, capacity)
+        self._num_nodes = capacity + 1
+        select = functools.partial(select_puct, c_init=c_init, c_base=c_base, c_puct=c_puct)
+
+        def plant_one(params: Any, rng_key: jax.Array, state: Any) -> GrowingTree:
+            states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
+            return plant(model.root(params, rng_key, states), self._num_nodes)
+
+        def grow_some(params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, number: int) -> GrowingTree:
+            return grow(
+                tree,
+                rng_key,
+                params=params,
+                recurrent_fn=model.recurrent,
+                root_action_selection_fn=select,
+                interior_action_selection_fn=select,
+                first_node=first,
+                num_simulations=number,
+                max_depth=None,
+                invalid_actions=is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32),
+                extra_data=None,
+            )
+
+        self._plant = jax.jit(plant_one)
+        self._grow = jax.jit(grow_some, static_argnums=4, donate_argnums=2)
+        self._tree: GrowingTree | None = None
+        self._used = 0
+        self._rng_key = jax.random.key(0)
+
+    def start(self, state: Any, seed: int = 0) -> None:
+        """Drops the tree and begins at a position, which must not be terminated; `seed` is for random evaluations."""
+        self._rng_key, key = jax.random.split(jax.random.key(seed))
+        self._tree, self._used = self._plant(self._params, key, state), 1
+
+    @property
+    def room(self) -> int:
+        """Simulations that the tree can still hold."""
+        return self._num_nodes - self._used
+
+    def grow(self, simulations: int | None = None, seconds: float | None = None) -> int:
+        """Adds simulations until their number, the time or the room is used up; at least one call's worth of time.
+
+        Args:
+          simulations: how many; None: as many as time and room allow.
+          seconds: after which no further call of `chunk` simulations begins; None: no limit.
+
+        Returns:
+          How many were added.
+        """
+        tree, deadline = self._position(), None if seconds is None else time.perf_counter() + seconds
+        wanted = self.room if simulations is None else min(simulations, self.room)
+        done = 0
+        while done < wanted and (deadline is None or done == 0 or time.perf_counter() < deadline):
+            number = min(self._chunk, wanted - done)
+            self._rng_key, key = jax.random.split(self._rng_key)
+            tree = self._grow(self._params, key, tree, jnp.int32(self._used), number)
+            self._tree = jax.block_until_ready(tree)
+            self._used += number
+            done += number
+        return done
+
+    def look(self) -> Look:
+        """Returns what is known so far."""
+        tree = self._position()
+        visits, qvalues, logits, children = (
+            np.asarray(array[:, 0]) for array in (tree.visits, tree.qvalues, tree.prior_logits, tree.children)
+        )
+        legal = ~np.asarray(is_illegal(tree.prior_logits[ROOT, 0]))
+        prior = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])) * legal
+        # Before the first simulation the prior decides.
+        scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
+        line, node = [int(np.argmax(scores))], int(children[ROOT, np.argmax(scores)])
+        while node != NO_NODE and visits[node].any():
+            line.append(int(np.argmax(visits[node])))
+            node = int(children[node, line[-1]])
+        return Look(
+            action=line[0],
+            visits=visits[ROOT],
+            qvalues=qvalues[ROOT],
+            prior=prior,
+            value=float(tree.node_values[ROOT, 0]),
+            simulations=int(visits[ROOT].sum()),
+            principal_variation=tuple(line),
+        )
+
+    def advance(self, action: int) -> bool:
+        """Makes a move: the tree below it is kept.
+
+        Returns:
+          False where nothing is known of the move, so that `start` is needed: it was never tried, or it ends the game.
+        """
+        tree = self._position()
+        child = int(tree.children[ROOT, 0, action])
+        if child == NO_NODE or float(tree.discounts[child, 0]) == 0:
+            self._tree, self._used = None, 0
+            return False
+        self._tree, self._used = _rerooted(tree, child, self._used)
+        return True
+
+    def _position(self) -> GrowingTree:
+        if self._tree is None:
+            raise ValueError("search: got no position, expected start(state) first")
+        return self._tree
+
+
+def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int]:
+    """Returns the tree below node `root`, its nodes numbered anew in their old order, and how many they are."""
+    parents = np.array(tree.parents[:, 0])
+    kept = np.zeros(len(parents), bool)
+    kept[root] = True
+    for node in range(root + 1, used):  # a parent has a lower number than its child
+        kept[node] = parents[node] != NO_NODE and kept[parents[node]]
+    old = np.flatnonzero(kept)
+    new = np.full(len(parents) + 1, NO_NODE, np.int32)  # the last entry answers for NO_NODE
+    new[old] = np.arange(len(old))
+    rest = np.setdiff1d(np.arange(len(parents)), old)
+    order, is_kept = np.concatenate([old, rest]), np.arange(len(parents)) < len(old)
+
+    def moved(leaf: jax.Array, empty: Any) -> jax.Array:
+        where = is_kept.reshape(-1, *(1,) * (leaf.ndim - 1))
+        return jnp.where(where, leaf[order], jnp.asarray(empty, leaf.dtype))
+
+    empty = {"children": NO_NODE, "parents": NO_NODE, "action_from_parent": NO_NODE, "discounts": 1}
+    fields = {
+        name: jax.tree.map(lambda leaf, name=name: moved(leaf, empty.get(name, 0)), field)
+        for name, field in tree._asdict().items()
+    }
+    fields["children"] = jnp.asarray(new)[fields["children"]]
+    parents = jnp.asarray(new)[fields["parents"]].at[ROOT].set(NO_NODE)
+    fields["parents"] = parents
+    fields["action_from_parent"] = fields["action_from_parent"].at[ROOT].set(NO_NODE)
+    fields["rewards"] = fields["rewards"].at[ROOT].set(0)
+    fields["discounts"] = fields["discounts"].at[ROOT].set(1)
+    return GrowingTree(**fields), len(old)

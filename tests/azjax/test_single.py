@@ -1,0 +1,125 @@
+"""One game's search in pieces is the search in one piece, and what it knew of a move it still knows after it."""
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.search import game_model, puct_policy
+from azjax.search.single import TreeSearch
+from envs.tic_tac_toe import GAME as TIC_TAC_TOE
+
+KEY = jax.random.key(0)
+
+
+def evaluate(params, rng_key, states):
+    """Logits and values that differ from position to position."""
+    board = jax.vmap(TIC_TAC_TOE.observe)(states).reshape(-1, 18)
+    weights = jax.random.normal(jax.random.key(3), (18, 10))
+    out = jnp.sin(3 * board @ weights)
+    return out[:, :9], 0.5 * out[:, 9]
+
+
+MODEL = game_model(TIC_TAC_TOE, evaluate)
+
+
+def after(*moves):
+    state = TIC_TAC_TOE.init(KEY)
+    for move in moves:
+        state = TIC_TAC_TOE.step(state, jnp.int32(move))
+    return state
+
+
+@pytest.fixture(scope="module")
+def searcher():
+    return TreeSearch(MODEL, (), capacity=120, chunk=7)
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.visits, other.visits)
+    np.testing.assert_allclose(one.qvalues, other.qvalues, atol=1e-5)
+    np.testing.assert_allclose(one.prior, other.prior, atol=1e-6)
+    assert one.value == pytest.approx(other.value, abs=1e-5)
+    assert one.principal_variation == other.principal_variation
+
+
+def test_a_search_in_pieces_is_the_search_in_one(searcher):
+    searcher.start(after(4, 0))
+    assert searcher.grow(10) == 10 and searcher.grow(30) == 30
+    states = jax.tree.map(lambda leaf: leaf[None], after(4, 0))
+    policy = jax.jit(
+        lambda: puct_policy((), KEY, MODEL.root((), KEY, states), MODEL.recurrent, 40, dirichlet_fraction=0.0)
+    )
+    whole = policy()
+    look = searcher.look()
+    np.testing.assert_array_equal(look.visits, whole.search_tree.summary().visit_counts[0])
+    np.testing.assert_allclose(look.value, whole.search_tree.node_values[0, 0], atol=1e-6)
+    assert look.action == whole.action[0] == look.principal_variation[0] and look.simulations == 40
+    assert look.prior.sum() == pytest.approx(1) and (look.prior[[4, 0]] == 0).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_kept_tree_goes_on_as_a_search_from_there_would(searcher, seed):
+    moves = np.random.default_rng(seed).permutation(9)[:2].tolist()
+    searcher.start(after(*moves))
+    searcher.grow(60)
+    best = searcher.look()
+    assert searcher.advance(best.action)
+    kept = searcher.look()
+    assert kept.simulations == best.visits[best.action] - 1 > 5
+    assert kept.principal_variation == best.principal_variation[1:]
+    again = TreeSearch(MODEL, (), capacity=120, chunk=7)
+    again.start(after(*moves, best.action))
+    again.grow(kept.simulations)
+    same(kept, again.look())
+    assert searcher.room >= 120 - 60
+    searcher.grow(40), again.grow(40)
+    same(searcher.look(), again.look())
+    # And a second time.
+    second = searcher.look().action
+    if searcher.advance(second):
+        again.start(after(*moves, best.action, second))
+        again.grow(searcher.look().simulations)
+        same(searcher.look(), again.look())
+
+
+def test_before_the_first_simulation_the_prior_decides(searcher):
+    searcher.start(after())
+    look = searcher.look()
+    assert look.action == int(np.argmax(look.prior)) and look.simulations == 0 and len(look.principal_variation) == 1
+
+
+def test_time_and_room_end_a_search(searcher):
+    searcher.start(after())
+    assert searcher.grow(seconds=0.0) == 7  # one call, so that there is something to say
+    started = time.perf_counter()
+    searcher.grow(seconds=0.02)
+    assert time.perf_counter() - started < 5
+    searcher.grow()
+    assert searcher.room == 0 and searcher.grow() == 0 and searcher.grow(5) == 0
+    assert searcher.look().visits.sum() == 120
+
+
+def test_a_win_in_one_is_found(searcher):
+    searcher.start(after(0, 3, 1, 4))  # X wins at 2
+    searcher.grow(60)
+    look = searcher.look()
+    assert look.action == 2 and look.qvalues[2] == 1 and look.value > 0.5
+    assert not searcher.advance(2)  # the game is over
+    with pytest.raises(ValueError, match="got no position"):
+        searcher.look()
+
+
+def test_a_move_never_tried_needs_a_new_start(searcher):
+    searcher.start(after())
+    assert not searcher.advance(0)
+    with pytest.raises(ValueError, match="got no position"):
+        searcher.grow(1)
+
+
+@pytest.mark.parametrize("wrong", [{"capacity": 0}, {"capacity": 5, "chunk": 0}])
+def test_sizes_below_1_are_refused(wrong):
+    with pytest.raises(ValueError, match="expected at least 1"):
+        TreeSearch(MODEL, (), **wrong)
