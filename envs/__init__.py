@@ -35,6 +35,7 @@ _GAMES = {
     "connect_four": _Entry("envs.connect_four", "ConnectFour"),
     "crosshair": _Entry("envs.crosshair", "Crosshair"),
     "black_hole": _Entry("envs.black_hole", "BlackHole"),
+    "othello": _Entry("envs.othello", "Othello"),
 }
 
 _REFERENCE = re.compile(r"(?P<where>.+?):(?P<name>[^:,]*)(?P<options>,.*)?", re.DOTALL)
