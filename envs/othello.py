@@ -93,6 +93,11 @@ class Othello(Game):
     def grid(self) -> Grid:
         return Grid(self.size, self.size)
 
+    @functools.cached_property
+    def _grid_and_pass(self) -> Grid:
+        """The board and one row more, whose first square has the number of the pass."""
+        return Grid(self.size + 1, self.size)
+
     def init(self, rng_key: jax.Array) -> OthelloState:
         del rng_key
         low, high = self.size // 2 - 1, self.size // 2
@@ -106,7 +111,10 @@ class Othello(Game):
         disc = self.grid.square(jnp.where(action < self.size**2, action, -1))
         turned = self._outflanked(disc, state.mine, state.theirs)
         next_state = OthelloState(
-            mine=state.theirs & ~turned, theirs=state.mine | disc | turned, ply=state.ply + jnp.int16(1), over=state.over
+            mine=state.theirs & ~turned,
+            theirs=state.mine | disc | turned,
+            ply=state.ply + jnp.int16(1),
+            over=state.over,
         )
         kept = absorb(self.terminated(state), state, next_state)
         # Of the boards that are kept, so that XLA shares it with the legal mask of the result.
@@ -114,10 +122,13 @@ class Othello(Game):
         return dataclasses.replace(kept, over=~playable.any())
 
     def legal_action_mask(self, state: OthelloState) -> jax.Array:
-        squares = self._placements(state.mine, state.theirs)
-        over = self.terminated(state)
-        squares_mask = self.grid.unpack(select(over, self.grid.empty(), squares))
-        return jnp.append(squares_mask, ~over & ~squares.any())
+        grid, squares = self._grid_and_pass, self._placements(state.mine, state.theirs)
+        more_words = (jnp.uint32(0),) * (grid.num_words - self.grid.num_words)
+        can_pass = select(squares.any(), grid.empty(), grid.square(jnp.int32(self.size**2)))
+        actions = select(self.terminated(state), grid.empty(), Bits(squares.words + more_words) | can_pass)
+        # One expression for squares and pass: with the pass appended, XLA works the squares out once for each of them,
+        # and step, mask and observation take 0.53 us a position, not 0.37.
+        return grid.unpack(actions, np.arange(self.num_actions, dtype=np.int32))
 
     def to_move(self, state: OthelloState) -> jax.Array:
         return (state.ply % 2).astype(jnp.int32)
