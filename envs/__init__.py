@@ -36,6 +36,7 @@ _GAMES = {
     "crosshair": _Entry("envs.crosshair", "Crosshair"),
     "black_hole": _Entry("envs.black_hole", "BlackHole"),
     "othello": _Entry("envs.othello", "Othello"),
+    "hex": _Entry("envs.hex", "Hex"),
 }
 
 _REFERENCE = re.compile(r"(?P<where>.+?):(?P<name>[^:,]*)(?P<options>,.*)?", re.DOTALL)
