@@ -13,7 +13,7 @@ from envs.core import RULES_BOUND, Symmetry, absorb, register_state
 from envs.tic_tac_toe import TicTacToe, TicTacToeState
 
 # id: bytes a state may take
-_STATE_BYTES = {"tic_tac_toe": 16, "connect_four": 24, "crosshair": 80, "black_hole": 24, "othello": 24}
+_STATE_BYTES = {"tic_tac_toe": 16, "connect_four": 24, "crosshair": 80, "black_hole": 24, "othello": 24, "hex": 128}
 # id: the symmetries that keep the starting position, where not all do
 _REPLAYED = {"othello": 4}
 
@@ -45,6 +45,9 @@ def test_game_keeps_the_contract(name):
         pytest.param("black_hole,rows=10", 6, marks=pytest.mark.slow),
         ("othello,size=4,max_plies=8", 4),
         pytest.param("othello,size=6", 4, marks=pytest.mark.slow),
+        ("hex,size=4,max_plies=5", 2),
+        ("hex,size=5,swap=false", 2),
+        pytest.param("hex,size=12", 2, marks=pytest.mark.slow),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
