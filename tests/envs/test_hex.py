@@ -230,7 +230,7 @@ def test_board_and_names():
     states = _replay(Hex(3), [1, 5])
     expected = ["   a b c   X joins top-bottom, O left-right", " 1  . X .", "  2  . . O", "   3  . . ."]
     assert [Hex(3).render(state).splitlines() for state in states[1:]][-1] == expected
-    assert Hex(3).render(states[1]).splitlines()[1:3] == expected[1:2] + ["  2  . . ."]
+    assert Hex(3).render(states[1]).splitlines()[1:3] == [*expected[1:2], "  2  . . ."]
     assert (GAME.action_name(121), GAME.parse_action("SWAP"), GAME.parse_action("k11")) == ("swap", 121, 120)
 
 
