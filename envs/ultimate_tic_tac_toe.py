@@ -1,16 +1,16 @@
 """Ultimate tic-tac-toe: nine small boards in a large one; the cell that is marked says which board comes next.
 
   a b c   d e f   g h i    Action = board * 9 + cell, boards and cells numbered row by row. Player 0 draws crosses.
-1 . . . | . . . | . . .
-2 . . . | . . . | . . .    Three in a row win a small board; a small board that is won or full is closed. A mark in
-3 . . . | . . . | . . .    cell c sends the other player to board c; to any open board where that one is closed. The
+1 + + + | . . . | . . .
+2 + + + | . . . | . . .    Three in a row win a small board; a small board that is won or full is closed. A mark in
+3 + + + | . . . | . . .    cell c sends the other player to board c; to any open board where that one is closed. The
   ------+-------+------    first mark may go anywhere.
-4 . . . | O . . | . . .
+4 . . . | . . . | . . .
 5 . . . | . . . | . . .    Three small boards in a row win. A full board that nobody won counts for nobody; when all
 6 . . X | . . . | . . .    are closed and nobody has three in a row, it is a draw.
   ------+-------+------
-7 . . . | . . . | . . .    Here X played board 3, cell 8 (c6): O would have to answer in board 8. O's d4 is board 4,
-8 . . . | . . . | . . .    cell 0.
+7 . . . | . . . | O . .    X began in board 3, cell 8 (action 35, c6); so O had to answer in board 8 and chose cell 0
+8 . . . | . . . | . . .    (action 72, g7); now X must play in board 0 (+).
 9 . . . | . . . | . . .
 """
 
@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.bitboard import Bits, Grid, select
+from envs.bitboard import Bits, Grid
 from envs.core import (
     RULES_BOUND,
     Game,
@@ -40,13 +40,13 @@ _LINES = (0b111, 0b111000, 0b111000000, 0b1001001, 0b10010010, 0b100100100, 0b10
 
 
 def _on_the_page() -> np.ndarray:
-    """Returns int16[81], the square of the 9 x 9 page, row by row, on which each action draws its mark."""
-    board, cell = np.divmod(np.arange(81, dtype=np.int16), np.int16(9))
-    row, column = board // 3 * 3 + cell // 3, board % 3 * 3 + cell % 3
-    return (row * 9 + column).astype(np.int16)
+    """Returns int16[81], the square of the 9 x 9 page, row by row, on which each action draws: its own inverse."""
+    board_row, board_column, cell_row, cell_column = np.indices((3, 3, 3, 3), np.int16).reshape(4, 81)
+    return ((board_row * 3 + cell_row) * 9 + board_column * 3 + cell_column).astype(np.int16)
 
 
 _PAGE = _on_the_page()
+_PAGE_BOARDS = (_PAGE // 9).astype(np.uint32)  # the small board of each square of the page
 
 
 @register_state
@@ -124,13 +124,15 @@ class UltimateTicTacToe(Game):
         return two_player_returns(state.won, winner=1 - self.to_move(state))
 
     def observe(self, state: UltimateTicTacToeState) -> jax.Array:
-        won = (_whole_boards(state.mine_won), _whole_boards(state.theirs_won))
-        order = np.argsort(_PAGE).astype(np.int32)
-        bits = jnp.zeros(81, jnp.uint32)
-        for plane, squares in enumerate((state.mine, state.theirs, *won, self._legal(state))):
-            bits = bits | _GRID.unpack(squares, order).astype(jnp.uint32) << plane
-        planes = (bits.reshape(9, 9, 1) >> np.arange(5, dtype=np.uint32)[None, None]) & 1
-        return planes.astype(jnp.float32)
+        page = _PAGE.astype(np.int32)
+        mine, theirs = (_GRID.unpack(squares, page).astype(jnp.uint32) for squares in (state.mine, state.theirs))
+
+        def on_page(boards: jax.Array) -> jax.Array:
+            return (boards.astype(jnp.uint32) >> _PAGE_BOARDS) & 1
+
+        legal = on_page(self._next_boards(state)) & ~(mine | theirs)
+        bits = mine | theirs << 1 | on_page(state.mine_won) << 2 | on_page(state.theirs_won) << 3 | legal << 4
+        return ((bits.reshape(9, 9, 1) >> np.arange(5, dtype=np.uint32)[None, None]) & 1).astype(jnp.float32)
 
     def policy_index(self, state: UltimateTicTacToeState) -> jax.Array:
         del state
@@ -158,7 +160,7 @@ class UltimateTicTacToe(Game):
         marks = np.full(81, ".")
         for letter, squares in (("X", crosses), ("O", noughts), ("+", self._legal(state))):
             marks[np.asarray(_GRID.unpack(squares))] = letter
-        page = marks[np.argsort(_PAGE)].reshape(9, 3, 3)
+        page = marks[_PAGE].reshape(9, 3, 3)
         rows = [f"{row + 1} " + " | ".join(" ".join(part) for part in line) for row, line in enumerate(page)]
         for after in (6, 3):
             rows.insert(after, "  ------+-------+------")
@@ -172,12 +174,14 @@ class UltimateTicTacToe(Game):
         return state.won | (state.closed == _NINE)
 
     def _legal(self, state: UltimateTicTacToeState) -> Bits:
+        return _whole_boards(self._next_boards(state)) & ~(state.mine | state.theirs)
+
+    def _next_boards(self, state: UltimateTicTacToeState) -> jax.Array:
+        """Returns uint32[], bit b: the mover may play in board b."""
         sent_to = jnp.uint32(1) << (state.last % 9).astype(jnp.uint32)
-        open_boards = ~state.closed.astype(jnp.uint32)
+        open_boards = ~state.closed.astype(jnp.uint32) & _NINE
         bound = (state.last >= 0) & ((sent_to & open_boards) != 0)
-        boards = _whole_boards(jnp.where(bound, sent_to, open_boards))
-        empty = boards & ~(state.mine | state.theirs)
-        return select(self.terminated(state), _GRID.empty(), empty)
+        return jnp.where(self.terminated(state), jnp.uint32(0), jnp.where(bound, sent_to, open_boards))
 
 
 def _small_board(marks: Bits, board: jax.Array) -> jax.Array:
