@@ -13,7 +13,15 @@ from envs.core import RULES_BOUND, Symmetry, absorb, register_state
 from envs.tic_tac_toe import TicTacToe, TicTacToeState
 
 # id: bytes a state may take
-_STATE_BYTES = {"tic_tac_toe": 16, "connect_four": 24, "crosshair": 80, "black_hole": 24, "othello": 24, "hex": 128}
+_STATE_BYTES = {
+    "tic_tac_toe": 16,
+    "connect_four": 24,
+    "crosshair": 80,
+    "black_hole": 24,
+    "othello": 24,
+    "hex": 128,
+    "ultimate_tic_tac_toe": 40,
+}
 # id: the symmetries that keep the starting position, where not all do
 _REPLAYED = {"othello": 4}
 
@@ -48,6 +56,7 @@ def test_game_keeps_the_contract(name):
         ("hex,size=4,max_plies=5", 2),
         ("hex,size=5,swap=false", 2),
         pytest.param("hex,size=12", 2, marks=pytest.mark.slow),
+        ("ultimate_tic_tac_toe,max_plies=20", 8),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
