@@ -136,6 +136,18 @@ def test_many_random_games_equal_twin_and_openspiel(size, swap, games, positions
     assert _compare_with_openspiel(game, play)[0] > positions
 
 
+@pytest.mark.record
+def test_a_million_positions_equal_twin_and_openspiel(random_play):
+    positions = swaps = 0
+    for seed in range(100, 111):
+        play = random_play(GAME, games=1000, seed=seed)
+        _compare_with_twin(GAME, play)
+        compared, swapped = _compare_with_openspiel(GAME, play)
+        positions, swaps = positions + compared, swaps + swapped
+    assert positions > 1_000_000
+    assert swaps > 50
+
+
 def test_first_player_joins_top_and_bottom_and_second_left_and_right():
     game = Hex(3)
     states = _replay(game, [1, 3, 4, 5, 7])

@@ -132,6 +132,16 @@ def test_many_random_games_equal_twin_and_openspiel(random_play):
     assert _compare_with_openspiel(play) > 25_000
 
 
+@pytest.mark.record
+def test_a_million_positions_equal_twin_and_openspiel(random_play):
+    positions = 0
+    for seed in range(100, 109):
+        play = random_play(GAME, games=2000, seed=seed)
+        positions += _compare_with_openspiel(play)
+        _compare_with_twin(GAME, play)
+    assert positions > 1_000_000
+
+
 @pytest.mark.parametrize(("size", "games"), [(4, 60), (6, 20), (12, 4)])
 def test_other_sizes_equal_the_twin(size, games, random_play):
     assert _compare_with_twin(Othello(size), random_play(Othello(size), games, seed=2)) > 400

@@ -132,6 +132,16 @@ def test_many_random_games_equal_twin_and_openspiel(random_play):
     assert _compare_with_openspiel(play) > 25_000
 
 
+@pytest.mark.record
+def test_a_million_positions_equal_twin_and_openspiel(random_play):
+    positions = 0
+    for seed in range(100, 118):
+        play = random_play(GAME, games=1000, seed=seed)
+        positions += _compare_with_openspiel(play)
+        _compare_with_twin(play)
+    assert positions > 1_000_000
+
+
 def test_the_game_goes_on_after_a_small_board_is_won():
     """pitfall: X owns board 2 and O must play in board 7."""
     states = _replay([(2, 8), (8, 2), (2, 6), (6, 2), (2, 7)])
