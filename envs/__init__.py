@@ -35,6 +35,9 @@ _GAMES = {
     "connect_four": _Entry("envs.connect_four", "ConnectFour"),
     "crosshair": _Entry("envs.crosshair", "Crosshair"),
     "black_hole": _Entry("envs.black_hole", "BlackHole"),
+    "othello": _Entry("envs.othello", "Othello"),
+    "hex": _Entry("envs.hex", "Hex"),
+    "ultimate_tic_tac_toe": _Entry("envs.ultimate_tic_tac_toe", "UltimateTicTacToe"),
 }
 
 _REFERENCE = re.compile(r"(?P<where>.+?):(?P<name>[^:,]*)(?P<options>,.*)?", re.DOTALL)

@@ -145,14 +145,14 @@ class Grid:
         return bits | self.east(bits) | self.west(bits) | self.south(bits) | self.north(bits)
 
     def unpack(self, bits: Bits, order: jax.Array | np.ndarray | None = None) -> jax.Array:
-        """Returns bool[squares]; entry i is square order[i] (default i)."""
+        """Returns bool[len(order)]; entry i is square order[i] (default: all squares)."""
         index = np.arange(self.squares, dtype=np.int32) if order is None else order
         word_of, bit_of = index // self._squares_per_word, index % self._squares_per_word
         words = bits.words[0]
         for w in range(1, self.num_words):
             words = jnp.where(word_of == w, bits.words[w], words)
         if self.num_words == 1:
-            words = jnp.broadcast_to(words, (self.squares,))
+            words = jnp.broadcast_to(words, index.shape)
         return ((words >> jnp.asarray(bit_of, jnp.uint32)) & 1) != 0
 
     def planes(self, *sets: Bits) -> jax.Array:

@@ -13,14 +13,24 @@ from envs.core import RULES_BOUND, Symmetry, absorb, register_state
 from envs.tic_tac_toe import TicTacToe, TicTacToeState
 
 # id: bytes a state may take
-_STATE_BYTES = {"tic_tac_toe": 16, "connect_four": 24, "crosshair": 80, "black_hole": 24}
+_STATE_BYTES = {
+    "tic_tac_toe": 16,
+    "connect_four": 24,
+    "crosshair": 80,
+    "black_hole": 24,
+    "othello": 24,
+    "hex": 128,
+    "ultimate_tic_tac_toe": 40,
+}
+# id: the symmetries that keep the starting position, where not all do
+_REPLAYED = {"othello": 4}
 
 
 @pytest.mark.parametrize("name", envs.available())
 def test_game_keeps_the_contract(name):
     summary = check_game(envs.make(name))
     assert summary.id == name
-    assert summary.symmetries_replayed == summary.symmetries
+    assert summary.symmetries_replayed == _REPLAYED.get(name, summary.symmetries)
     assert summary.truncated == 0
     if name in _STATE_BYTES:
         assert summary.state_bytes <= _STATE_BYTES[name]
@@ -41,6 +51,12 @@ def test_game_keeps_the_contract(name):
         ("black_hole,rows=9", 6),
         ("black_hole,rows=5,max_plies=9", 6),
         pytest.param("black_hole,rows=10", 6, marks=pytest.mark.slow),
+        ("othello,size=4,max_plies=8", 4),
+        pytest.param("othello,size=6", 4, marks=pytest.mark.slow),
+        ("hex,size=4,max_plies=5", 2),
+        ("hex,size=5,swap=false", 2),
+        pytest.param("hex,size=12", 2, marks=pytest.mark.slow),
+        ("ultimate_tic_tac_toe,max_plies=20", 8),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
