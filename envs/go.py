@@ -1,10 +1,10 @@
 """Go, as in the AlphaZero paper: area scoring, positional superko, two passes or 2 N^2 plies end the game.
 
    A B C D E
- 5 . X O . .   Black (player 0, X) starts. A chain of stones without an empty point beside it (a liberty) is taken off:
- 4 X . X O .   first the enemy's. Here White may take at B4. Black may not take back at once: no move may make a whole
- 3 . X O . .   board that has been there before (positional superko), whoever was to move then. Nor may a stone leave its
- 2 . . . . .   own chain without a liberty (suicide), unless that option is on.
+ 5 . X O . .   Black (player 0, X) starts. Chains of stones without an empty point beside them (a liberty) come off the
+ 4 X . X O .   board, the enemy's first. Here White may take the stone at C4 by B4. Black may not take back at once: no
+ 3 . X O . .   stone may make a whole board that was there before, whoever was to move then (positional superko). Nor
+ 2 . . . . .   may it leave its own chain without a liberty (suicide), unless that option is on.
  1 . . . . .
 
 The score is Black's stones and the empty points that reach Black's stones alone, minus the same of White, minus komi.
@@ -31,9 +31,13 @@ _HISTORY = 8  # boards that the network sees
 class GoState:
     """One position on N x N points."""
 
-    chains: jax.Array  # int16[N^2 + 2 N], codes (go_board.py) between a row of zeros above and one below; Black positive
+    chains: (
+        jax.Array
+    )  # int16[N^2 + 2 N], codes (go_board.py) between a row of zeros above and one below; Black positive
     boards: jax.Array  # uint16[N^2], the last 8 boards, 2 bits each, the newest lowest: 1 Black, 2 White
-    hashes: jax.Array  # uint32[2, max_plies], of the positions after 0, 1, ... plies; 0, the empty board's, where none yet
+    hashes: (
+        jax.Array
+    )  # uint32[2, max_plies], of the positions after 0, 1, ... plies; 0, the empty board's, where none yet
     ply: jax.Array  # int16[]
     passes: jax.Array  # int8[], passes since the last stone
 

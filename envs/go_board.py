@@ -48,11 +48,10 @@ class Board:
         return codes[self.size : self.size + self.points]
 
     def neighbours(self, codes: jax.Array, off_board: int = _OFF_BOARD) -> list[jax.Array]:
-        """Returns four arrays [points]: the entry above, below, left and right of each point, `off_board` at the edge."""
+        """Returns four arrays [points]: the entry above, below, left and right of each; `off_board` at the edge."""
         row, column = np.divmod(np.arange(self.points), self.size)
         last = self.size - 1
         steps = ((-self.size, row > 0), (self.size, row < last), (-1, column > 0), (1, column < last))
-        # Filling in at the edges, not masking what comes out of it: both take the same time, and nothing can be missed.
         return [
             jnp.where(inside, codes[self.size + step : self.size + step + self.points], off_board)
             for step, inside in steps
@@ -213,7 +212,7 @@ class Board:
         return functools.reduce(jnp.bitwise_or, self.neighbours(removed, off_board=False))
 
     def _relieve(self, codes: jax.Array, beside_removed: jax.Array) -> jax.Array:
-        """Returns codes in which the chains in atari beside removed stones are so no more: each got a second liberty."""
+        """Returns codes in which chains in atari beside removed stones are not: each got a second liberty."""
         chain = jnp.abs(self.on_board(codes))
         relieved = jnp.where(beside_removed & (chain & 1 == 1), chain, 0)
 
