@@ -13,7 +13,15 @@ from envs.core import RULES_BOUND, Symmetry, absorb, register_state
 from envs.tic_tac_toe import TicTacToe, TicTacToeState
 
 # id: bytes a state may take
-_STATE_BYTES = {"tic_tac_toe": 16, "connect_four": 24, "crosshair": 80, "black_hole": 24}
+_STATE_BYTES = {
+    "tic_tac_toe": 16,
+    "connect_four": 24,
+    "crosshair": 80,
+    "black_hole": 24,
+    "go_9x9": 2300,
+    "go_13x13": 5000,
+    "go_19x19": 10000,
+}
 
 
 @pytest.mark.parametrize("name", envs.available())
@@ -41,6 +49,9 @@ def test_game_keeps_the_contract(name):
         ("black_hole,rows=9", 6),
         ("black_hole,rows=5,max_plies=9", 6),
         pytest.param("black_hole,rows=10", 6, marks=pytest.mark.slow),
+        ("go,size=2,suicide=true", 8),
+        ("go,size=5,komi=0", 8),
+        ("go,size=4,max_plies=12", 8),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
