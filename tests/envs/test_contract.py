@@ -23,8 +23,12 @@ _STATE_BYTES = {
     "go_19x19": 10000,
 }
 
+_LONG = {"go_13x13", "go_19x19"}  # hundreds of plies a game
 
-@pytest.mark.parametrize("name", envs.available())
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _LONG)) for name in envs.available()]
+)
 def test_game_keeps_the_contract(name):
     summary = check_game(envs.make(name))
     assert summary.id == name
