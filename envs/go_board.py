@@ -24,8 +24,8 @@ from envs.bitboard import Bits, Grid, select
 _OFF_BOARD = 1  # a neighbour's code where there is none: no chain's, and neither a liberty nor of any help to a stone
 _NO_CHAIN = np.iinfo(np.int16).min  # no point holds it
 _FIELD_BITS = 20
-_FIELD_FACTOR = 0x9E375  # odd: multiplication by it modulo 2^20 can be undone
-_FIELD_INVERSE = pow(_FIELD_FACTOR, -1, 1 << _FIELD_BITS)
+_FIELD_MASK = np.uint32((1 << _FIELD_BITS) - 1)
+_FIELD_FACTORS = (0x9E375, 0x5BD1F)  # odd: multiplication by them modulo 2^20 can be undone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,21 +116,20 @@ class Board:
         codes = self.on_board(codes)[None]
         black, white = self._zobrist
         marks = jnp.where(codes > 0, black, jnp.where(codes < 0, white, np.uint32(0)))
-        return jax.lax.reduce(marks, np.uint32(0), jax.lax.bitwise_xor, (1,))
+        return jnp.sum(marks, axis=1, dtype=jnp.uint32)
 
     def one_stone_more(self, own_words: jax.Array, own_word: jax.Array) -> jax.Array:
         """Returns int32[n]: q + 1 where words tell that the mover had just the stones of now and one on q; else 0.
 
-        The mover's own word holds in its low 20 bits the XOR of (point + 1) * factor over the mover's stones, and
-        nothing of the enemy's. So the difference of two such words names the point, whatever was captured. Chance finds
-        a point in 1 of 2,900 pairs (9x9: 13,000), which then has to be looked at.
+        The low 20 bits of the mover's own word are a sum over the mover's stones alone, of a number that tells the
+        point. So the difference of two such words names the point, whatever was captured. Chance names a point in 1 of
+        2,900 pairs (9x9: 13,000), which then has to be looked at.
 
         Args:
           own_words: uint32[n], word 0 of earlier positions' hashes for Black, word 1 for White.
           own_word: uint32[], the same of the position now.
         """
-        mask = np.uint32((1 << _FIELD_BITS) - 1)
-        named = ((own_words ^ own_word) * np.uint32(_FIELD_INVERSE)) & mask
+        named = _unmixed(own_words - own_word)
         return jnp.where(named <= self.points, named.astype(jnp.int32), 0)
 
     def area(self, codes: jax.Array, wanted: jax.Array) -> jax.Array:
@@ -161,13 +160,17 @@ class Board:
 
     @functools.cached_property
     def _zobrist(self) -> np.ndarray:
-        """uint32[colour, word, point]. Fixed by arithmetic, so that stored positions outlive any random generator."""
+        """uint32[colour, word, point]. Fixed by arithmetic, so that stored positions outlive any random generator.
+
+        The upper 12 bits of both words are random; the lower 20 are the point's number, mixed, in the colour's own word
+        and 0 in the other.
+        """
         index = np.arange(4 * self.points, dtype=np.uint64).reshape(2, 2, self.points)
         mixed = (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
         words = (mixed >> np.uint64(32)).astype(np.uint32) >> np.uint32(_FIELD_BITS) << np.uint32(_FIELD_BITS)
-        field = (np.arange(1, self.points + 1) * _FIELD_FACTOR % (1 << _FIELD_BITS)).astype(np.uint32)
+        field = _mixed(np.arange(1, self.points + 1, dtype=np.uint32))
         words[0, 0] |= field
         words[1, 1] |= field
         return words
@@ -222,6 +225,20 @@ class Board:
 
         first = _largest_below(relieved, jnp.int16(np.iinfo(np.int16).max))
         return jax.lax.while_loop(lambda carry: carry[1] > 0, body, (codes, first))[0]
+
+
+def _mixed(number: np.ndarray) -> np.ndarray:
+    """Returns uint32, 20 bits each: sums of them are as good as random, and `_unmixed` finds a single one again."""
+    first, second = _FIELD_FACTORS
+    product = number * np.uint32(first) & _FIELD_MASK
+    return (product ^ product >> np.uint32(_FIELD_BITS // 2)) * np.uint32(second) & _FIELD_MASK
+
+
+def _unmixed(field: jax.Array) -> jax.Array:
+    """Undoes `_mixed`, of the low 20 bits of uint32."""
+    first, second = (np.uint32(pow(factor, -1, 1 << _FIELD_BITS)) for factor in _FIELD_FACTORS)
+    product = field * second & _FIELD_MASK
+    return (product ^ product >> np.uint32(_FIELD_BITS // 2)) * first & _FIELD_MASK
 
 
 def _new_code(point: jax.Array) -> jax.Array:

@@ -474,18 +474,20 @@ def test_wrong_options(name, message):
 
 
 def test_hashes_tell_stones_apart():
-    """Every single stone and every pair differ, and the field names each point of each colour."""
+    """All stones and pairs of stones of a colour differ; the word of the colour's own names each stone that is added."""
     game = Go(9)
-    words = game.board._zobrist.reshape(2, 2, -1)
-    pairs = words[:, :, :, None] ^ words[:, :, None, :]
-    keys = pairs[:, 0].astype(np.uint64) << np.uint64(32) | pairs[:, 1]
+    words = game.board._zobrist.astype(np.uint32)
     upper = np.triu_indices(81, 1)
-    both = np.concatenate([keys[0][upper], keys[1][upper]])
-    assert len(np.unique(both)) == len(both)
     for colour in (0, 1):
-        named = game.board.one_stone_more(jnp.asarray(words[colour, colour]), jnp.uint32(0))
-        assert named.tolist() == list(range(1, 82))
-        assert game.board.one_stone_more(jnp.asarray(words[1 - colour, colour]), jnp.uint32(0)).max() == 0
+        pairs = (words[colour][:, upper[0]] + words[colour][:, upper[1]]).astype(np.uint64)
+        keys = np.concatenate([words[colour].astype(np.uint64), pairs], axis=1)
+        assert len(np.unique(keys[0] << np.uint64(32) | keys[1])) == 81 + 81 * 40
+        own = jnp.asarray(words[colour, colour])
+        now = own[3] + own[50]
+        assert game.board.one_stone_more(own + now, now).tolist() == list(range(1, 82))
+        assert not game.board.one_stone_more(jnp.stack([now, own[3], own[50]]), now).any()  # none more, one fewer
+        other = jnp.asarray(words[1 - colour, colour])
+        assert not game.board.one_stone_more(other + now, now).any()  # the other colour's stones make no difference
 
 
 def test_nothing_is_looked_up_by_index():
