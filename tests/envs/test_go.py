@@ -474,7 +474,7 @@ def test_wrong_options(name, message):
 
 
 def test_hashes_tell_stones_apart():
-    """All stones and pairs of stones of a colour differ; the word of the colour's own names each stone that is added."""
+    """Stones and pairs of stones of a colour all differ; the word of the colour's own names a stone that is added."""
     game = Go(9)
     words = game.board._zobrist.astype(np.uint32)
     upper = np.triu_indices(81, 1)
