@@ -28,6 +28,7 @@ class _Entry(NamedTuple):
     module: str
     name: str
     fixed: Mapping[str, Any] = MappingProxyType({})
+    listed: bool = True  # False: a family of games that `available` names by their usual members
 
 
 _GAMES = {
@@ -38,14 +39,18 @@ _GAMES = {
     "othello": _Entry("envs.othello", "Othello"),
     "hex": _Entry("envs.hex", "Hex"),
     "ultimate_tic_tac_toe": _Entry("envs.ultimate_tic_tac_toe", "UltimateTicTacToe"),
+    "go": _Entry("envs.go", "Go", listed=False),
+    "go_9x9": _Entry("envs.go", "Go", MappingProxyType({"size": 9})),
+    "go_13x13": _Entry("envs.go", "Go", MappingProxyType({"size": 13})),
+    "go_19x19": _Entry("envs.go", "Go", MappingProxyType({"size": 19})),
 }
 
 _REFERENCE = re.compile(r"(?P<where>.+?):(?P<name>[^:,]*)(?P<options>,.*)?", re.DOTALL)
 
 
 def available() -> list[str]:
-    """Returns the names that `make` knows, simplest game first."""
-    return list(_GAMES)
+    """Returns the names of games that `make` knows, simplest first. Boards of other sizes: "go,size=7"."""
+    return [name for name, entry in _GAMES.items() if entry.listed]
 
 
 def make(name: str, **options: Any) -> "Game":

@@ -159,16 +159,18 @@ def check_max_plies(max_plies: int | None, bound: int) -> int:
     return min(max_plies, bound)
 
 
-def game_id(name: str, game: Any, plies: int) -> str:
+def game_id(name: str, game: Any, plies: int, named: Sequence[str] = ()) -> str:
     """Returns `name` with the options of a game (a dataclass) that are not the default: "crosshair,size=5".
 
     Args:
       plies: the rules' own bound, which is what max_plies holds when the user set no limit.
+      named: options that `name` itself says.
     """
     words = [name]
     for option in dataclasses.fields(game):
         value = getattr(game, option.name)
-        if value != (plies if option.name == "max_plies" else option.default):
+        default = plies if option.name == "max_plies" else option.default
+        if value != default and option.name not in named:
             words.append(f"{option.name}={str(value).lower() if isinstance(value, bool) else value}")
     return ",".join(words)
 

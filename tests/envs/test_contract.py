@@ -21,12 +21,18 @@ _STATE_BYTES = {
     "othello": 24,
     "hex": 128,
     "ultimate_tic_tac_toe": 40,
+    "go_9x9": 2300,
+    "go_13x13": 5000,
+    "go_19x19": 10000,
 }
 # id: the symmetries that keep the starting position, where not all do
 _REPLAYED = {"othello": 4}
+_LONG = {"go_13x13", "go_19x19"}  # hundreds of plies a game
 
 
-@pytest.mark.parametrize("name", envs.available())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _LONG)) for name in envs.available()]
+)
 def test_game_keeps_the_contract(name):
     summary = check_game(envs.make(name))
     assert summary.id == name
@@ -57,6 +63,9 @@ def test_game_keeps_the_contract(name):
         ("hex,size=5,swap=false", 2),
         pytest.param("hex,size=12", 2, marks=pytest.mark.slow),
         ("ultimate_tic_tac_toe,max_plies=20", 8),
+        ("go,size=2,suicide=true", 8),
+        ("go,size=5,komi=0", 8),
+        ("go,size=4,max_plies=12", 8),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
