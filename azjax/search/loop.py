@@ -18,12 +18,12 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.choice import Selection
 from azjax.search.tree import (
     NO_NODE,
     ROOT,
     GrowingTree,
     flat_node,
-    fresh_view,
     harvest,
     node_view,
     plant,
@@ -33,7 +33,7 @@ from azjax.search.tree import (
 )
 
 
-class _Walk(NamedTuple):
+class Walk(NamedTuple):
     """One way down in every game, D = max_depth levels; entries past a game's own length are left over, not used.
 
     The arrays are the loop's scratch space, allocated once. On the way up `values` become the nodes' new values.
@@ -49,6 +49,11 @@ class _Walk(NamedTuple):
     length: jax.Array  # int32[B], edges taken, at least 1
     child: jax.Array  # int32[B], where the last edge leads, NO_NODE if nowhere yet
     raw_value: jax.Array  # float32[B], of that child
+
+    def last(self, field: jax.Array) -> jax.Array:
+        """Returns a field's entries [B] of the last edges."""
+        batch_size = self.length.shape[0]
+        return field.reshape(-1)[(self.length - 1) * batch_size + jnp.arange(batch_size, dtype=jnp.int32)]
 
 
 def search(
@@ -178,82 +183,85 @@ def grow(
     num_nodes, batch_size, num_actions = tree.prior_logits.shape
     max_depth = num_nodes - 1 if max_depth is None else min(max_depth, num_nodes - 1)
     lanes = jnp.arange(batch_size, dtype=jnp.int32)
-    selection_key = jax.random.fold_in(rng_key, 0)
-    nothing_invalid = jnp.zeros((batch_size, num_actions), invalid_actions.dtype)
-
-    def select_at_root(tree: GrowingTree) -> GrowingTree:
-        view = node_view(tree, lanes, invalid_actions, extra_data)
-        action = jax.vmap(lambda one: root_action_selection_fn(selection_key, one, ROOT))(view)
-        return tree._replace(next_action=tree.next_action.at[ROOT].set(action.astype(jnp.int32)))
-
-    def select_inside(view: mctx.Tree, depth: jax.Array) -> jax.Array:
-        choose = jax.vmap(lambda one, level: interior_action_selection_fn(selection_key, one, ROOT, level))
-        return choose(view, depth).astype(jnp.int32)
-
-    def select_walked(tree: GrowingTree, flat: jax.Array, lane: jax.Array, depth: jax.Array) -> jax.Array:
-        here = jax.tree.map(lambda leaf: leaf[lane], extra_data)
-        return select_inside(node_view(tree, flat, nothing_invalid, here), depth)
+    selection = Selection(
+        jax.random.fold_in(rng_key, 0),
+        root_action_selection_fn,
+        interior_action_selection_fn,
+        invalid_actions,
+        extra_data,
+    )
 
     def simulate(
-        simulation: jax.Array, carry: tuple[jax.Array, GrowingTree, _Walk]
-    ) -> tuple[jax.Array, GrowingTree, _Walk]:
+        simulation: jax.Array, carry: tuple[jax.Array, GrowingTree, Walk]
+    ) -> tuple[jax.Array, GrowingTree, Walk]:
         rng_key, tree, walk = carry
         # The split is mctx's, so that a random recurrent_fn draws what it would draw there.
         rng_key, _, expand_key = jax.random.split(rng_key, 3)
-        walk = _walk_down(tree, walk, lanes, max_depth)
-        last = (walk.length - 1) * batch_size + lanes
-        parent, action, old_reward, old_discount = (
-            field.reshape(-1)[last] for field in (walk.nodes, walk.actions, walk.rewards, walk.discounts)
-        )
+        walk = walk_down(tree, walk, lanes, max_depth)
+        parent, action = walk.last(walk.nodes), walk.last(walk.actions)
         embedding = jax.tree.map(lambda leaf: take(leaf, flat_node(tree, parent, lanes)), tree.embeddings)
         output, embedding = recurrent_fn(params, expand_key, action, embedding)
         chex.assert_shape(output.prior_logits, (batch_size, num_actions))
         chex.assert_shape([output.value, output.reward, output.discount], (batch_size,))
-        is_new = walk.child == NO_NODE
-        walk = _back_up(
-            walk,
-            leaf_value=jnp.where(is_new, output.value, walk.raw_value),
-            leaf_reward=jnp.where(is_new, output.reward, old_reward),
-            leaf_discount=jnp.where(is_new, output.discount, old_discount),
-        )
-        node = simulation + first_node
-        tree = _add_node(tree, node, is_new, parent, action, output, embedding)
-        fresh = select_inside(fresh_view(output, nothing_invalid, extra_data), walk.length)
-        tree = tree._replace(next_action=tree.next_action.at[node].set(fresh))
-        leaf = jnp.where(is_new, node, walk.child).astype(jnp.int32)
-        flat_leaf = flat_node(tree, leaf, lanes)
-        tree = tree._replace(
-            children=put_edge(tree.children, flat_node(tree, parent, lanes), action, leaf),
-            node_visits=put(tree.node_visits, flat_leaf, take(tree.node_visits, flat_leaf) + 1),
-        )
-        tree = _write_level(tree, walk, jnp.zeros_like(lanes), lanes, jnp.ones_like(is_new))
-        tree = select_at_root(tree)
-        return rng_key, _write_inside(tree, walk, select_walked), walk
+        tree, walk = settle(tree, walk, simulation + first_node, output, embedding, selection)
+        return rng_key, tree, walk
 
-    walk = _room(batch_size, max_depth)
-    return loop_fn(0, num_simulations, simulate, (rng_key, select_at_root(tree), walk))[1]
+    walk = room(batch_size, max_depth)
+    return loop_fn(0, num_simulations, simulate, (rng_key, selection.at_root(tree), walk))[1]
 
 
-def _room(batch_size: int, max_depth: int) -> _Walk:
+def settle(
+    tree: GrowingTree,
+    walk: Walk,
+    node: jax.Array,
+    output: mctx.RecurrentFnOutput,
+    embedding: Any,
+    selection: Selection,
+) -> tuple[GrowingTree, Walk]:
+    """Ends a simulation: adds `node` int32[] to every game whose walk left the tree, backs up, and chooses anew."""
+    batch_size = tree.node_visits.shape[1]
+    lanes = jnp.arange(batch_size, dtype=jnp.int32)
+    parent, action = walk.last(walk.nodes), walk.last(walk.actions)
+    is_new = walk.child == NO_NODE
+    walk = _back_up(
+        walk,
+        leaf_value=jnp.where(is_new, output.value, walk.raw_value),
+        leaf_reward=jnp.where(is_new, output.reward, walk.last(walk.rewards)),
+        leaf_discount=jnp.where(is_new, output.discount, walk.last(walk.discounts)),
+    )
+    tree = _add_node(tree, node, is_new, parent, action, output, embedding)
+    tree = tree._replace(next_action=tree.next_action.at[node].set(selection.fresh(output, walk.length)))
+    leaf = jnp.where(is_new, node, walk.child).astype(jnp.int32)
+    flat_leaf = flat_node(tree, leaf, lanes)
+    tree = tree._replace(
+        children=put_edge(tree.children, flat_node(tree, parent, lanes), action, leaf),
+        node_visits=put(tree.node_visits, flat_leaf, take(tree.node_visits, flat_leaf) + 1),
+    )
+    tree = _write_level(tree, walk, jnp.zeros_like(lanes), lanes, jnp.ones_like(is_new))
+    tree = selection.at_root(tree)
+    return _write_inside(tree, walk, selection.walked), walk
+
+
+def room(batch_size: int, max_depth: int) -> Walk:
     integers = jnp.zeros((max_depth, batch_size), jnp.int32)
     floats = jnp.zeros((max_depth, batch_size), jnp.float32)
     nowhere = jnp.full((batch_size,), NO_NODE, jnp.int32)
-    return _Walk(
+    return Walk(
         integers, integers, integers, floats, floats, floats, floats, jnp.zeros_like(nowhere), nowhere, floats[0]
     )
 
 
-def _walk_down(tree: GrowingTree, walk: _Walk, lanes: jax.Array, max_depth: int) -> _Walk:
+def walk_down(tree: GrowingTree, walk: Walk, lanes: jax.Array, max_depth: int) -> Walk:
     """Follows next_action from the root of every game to a missing child, a terminal node or max_depth."""
 
-    def down(carry: tuple[_Walk, jax.Array, jax.Array, jax.Array]) -> tuple[_Walk, jax.Array, jax.Array, jax.Array]:
+    def down(carry: tuple[Walk, jax.Array, jax.Array, jax.Array]) -> tuple[Walk, jax.Array, jax.Array, jax.Array]:
         walk, node, walking, depth = carry
         flat = flat_node(tree, node, lanes)
         action = take(tree.next_action, flat)
         child = merged_edge(tree.children, flat, action)
         flat_child = flat_node(tree, jnp.maximum(child, ROOT), lanes)
         discount = take(tree.discounts, flat_child)
-        walk = _Walk(
+        walk = Walk(
             nodes=walk.nodes.at[depth].set(node),
             actions=walk.actions.at[depth].set(action),
             visits=walk.visits.at[depth].set(take(tree.node_visits, flat)),
@@ -282,10 +290,10 @@ def merged_edge(array: jax.Array, flat: jax.Array, action: jax.Array) -> jax.Arr
     return array.reshape(-1).at[flat * array.shape[2] + action].get(mode="promise_in_bounds")
 
 
-def _back_up(walk: _Walk, *, leaf_value: jax.Array, leaf_reward: jax.Array, leaf_discount: jax.Array) -> _Walk:
+def _back_up(walk: Walk, *, leaf_value: jax.Array, leaf_reward: jax.Array, leaf_discount: jax.Array) -> Walk:
     """Puts the new value of each node and edge into the walk: G_d = r_d + discount_d G_{d+1}, averaged at each node."""
 
-    def up(carry: tuple[_Walk, jax.Array, jax.Array, jax.Array]) -> tuple[_Walk, jax.Array, jax.Array, jax.Array]:
+    def up(carry: tuple[Walk, jax.Array, jax.Array, jax.Array]) -> tuple[Walk, jax.Array, jax.Array, jax.Array]:
         walk, depth, gain, child_value = carry
         is_last = depth == walk.length - 1
         inside = depth < walk.length
@@ -326,7 +334,7 @@ def _add_node(
     )
 
 
-def _write_level(tree: GrowingTree, walk: _Walk, depth: jax.Array, lane: jax.Array, inside: jax.Array) -> GrowingTree:
+def _write_level(tree: GrowingTree, walk: Walk, depth: jax.Array, lane: jax.Array, inside: jax.Array) -> GrowingTree:
     """Writes the statistics of the nodes at (depth, lane) [C] and of the edges taken there; not where ~inside."""
     num_nodes, batch_size = tree.node_visits.shape
     at = depth * batch_size + lane
@@ -344,7 +352,7 @@ def _write_level(tree: GrowingTree, walk: _Walk, depth: jax.Array, lane: jax.Arr
     )
 
 
-def _write_inside(tree: GrowingTree, walk: _Walk, select_walked: Callable) -> GrowingTree:
+def _write_inside(tree: GrowingTree, walk: Walk, select_walked: Callable) -> GrowingTree:
     """Writes all levels below the root, B (depth, lane) pairs at a time, and selects anew at those nodes."""
     num_nodes, batch_size = tree.node_visits.shape
     count = walk.length - 1

@@ -11,10 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.search.choice import Selection
 from azjax.search.loop import grow
 from azjax.search.model import Model
 from azjax.search.selection import is_illegal, select_puct
 from azjax.search.tree import NO_NODE, ROOT, GrowingTree, plant
+from azjax.search.wave import grow_wave
+
+_LONGEST_WALK = 128
+"""Edges of a walk in a wave, which chooses anew at as many nodes after each of its walks."""
 
 
 class Look(NamedTuple):
@@ -39,6 +44,7 @@ class TreeSearch:
         *,
         capacity: int,
         chunk: int = 16,
+        wave: int = 1,
         c_init: float = 1.25,
         c_base: float = 19652.0,
         c_puct: float | None = None,
@@ -50,12 +56,13 @@ class TreeSearch:
           params: of the evaluation.
           capacity: most simulations that a tree holds.
           chunk: simulations of one compiled call: how finely time is kept.
+          wave: simulations evaluated as one batch, by virtual loss (`grow_wave`); 1: one after the other.
           c_init, c_base, c_puct: exploration.
 
         Raises:
-          ValueError: capacity or chunk is below 1.
+          ValueError: a size is below 1.
         """
-        for name, number in (("capacity", capacity), ("chunk", chunk)):
+        for name, number in (("capacity", capacity), ("chunk", chunk), ("wave", wave)):
             if number < 1:
                 raise ValueError(f"{name}: got {number}, expected at least 1")
         self._model, self._params, self._chunk = model, params, min(chunk, capacity)
@@ -67,19 +74,38 @@ class TreeSearch:
             return plant(model.root(params, rng_key, states), self._num_nodes)
 
         def grow_some(params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, number: int) -> GrowingTree:
-            return grow(
-                tree,
-                rng_key,
-                params=params,
-                recurrent_fn=model.recurrent,
-                root_action_selection_fn=select,
-                interior_action_selection_fn=select,
-                first_node=first,
-                num_simulations=number,
-                max_depth=None,
-                invalid_actions=is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32),
-                extra_data=None,
-            )
+            invalid = is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32)
+            if wave == 1:
+                return grow(
+                    tree,
+                    rng_key,
+                    params=params,
+                    recurrent_fn=model.recurrent,
+                    root_action_selection_fn=select,
+                    interior_action_selection_fn=select,
+                    first_node=first,
+                    num_simulations=number,
+                    max_depth=None,
+                    invalid_actions=invalid,
+                    extra_data=None,
+                )
+            selection = Selection(rng_key, select, select, invalid, None)
+
+            def add(width: int, turn: jax.Array | int, tree: GrowingTree) -> GrowingTree:
+                return grow_wave(
+                    tree,
+                    jax.random.fold_in(rng_key, turn),
+                    params=params,
+                    recurrent_fn=model.recurrent,
+                    selection=selection,
+                    first_node=first + turn * wave,
+                    width=width,
+                    max_depth=min(self._num_nodes - 1, _LONGEST_WALK),
+                )
+
+            waves, rest = divmod(number, wave)
+            tree = jax.lax.fori_loop(0, waves, functools.partial(add, wave), selection.at_root(tree))
+            return add(rest, waves, tree) if rest else tree
 
         self._plant = jax.jit(plant_one)
         self._grow = jax.jit(grow_some, static_argnums=4, donate_argnums=2)

@@ -85,6 +85,61 @@ def test_a_kept_tree_goes_on_as_a_search_from_there_would(searcher, seed):
         same(searcher.look(), again.look())
 
 
+def test_a_wave_of_one_is_a_simulation(searcher):
+    """By the wave's own code: a wave of 2 with one simulation left is a wave of one."""
+    searcher.start(after(4, 0))
+    searcher.grow(21)
+    waves = TreeSearch(MODEL, (), capacity=120, chunk=1, wave=2)
+    waves.start(after(4, 0))
+    assert waves.grow(21) == 21
+    same(searcher.look(), waves.look())
+
+
+@pytest.mark.parametrize("wave", [4, 16])
+def test_waves_keep_the_trees_books(wave):
+    search = TreeSearch(MODEL, (), capacity=120, chunk=48, wave=wave)
+    search.start(after(4, 0))
+    assert search.grow(100) == 100
+    look, tree = search.look(), search._tree
+    assert look.simulations == 100 and look.prior[[4, 0]].sum() == 0 and look.visits[[4, 0]].sum() == 0
+    visits, qvalues, children, values, counts, raw, discounts, rewards = (
+        np.asarray(field[:, 0])
+        for field in (
+            tree.visits,
+            tree.qvalues,
+            tree.children,
+            tree.node_values,
+            tree.node_visits,
+            tree.raw_values,
+            tree.discounts,
+            tree.rewards,
+        )
+    )
+    for node in range(101):
+        taken = np.flatnonzero(visits[node])
+        below = children[node, taken]
+        assert (below > 0).all()
+        of_edge = rewards[below] + discounts[below] * values[below]
+        np.testing.assert_allclose(qvalues[node, taken], of_edge, atol=1e-5)  # no loss is left of any walk
+        if len(taken):
+            mean = (raw[node] + (visits[node, taken] * of_edge).sum()) / (1 + visits[node].sum())
+            np.testing.assert_allclose(values[node], mean, atol=1e-5)
+            assert counts[node] == 1 + visits[node].sum()
+    # A wave spreads out: its walks are not all one.
+    first = TreeSearch(MODEL, (), capacity=120, chunk=wave, wave=wave)
+    first.start(after(4, 0))
+    first.grow(wave)
+    assert (first.look().visits > 0).sum() >= min(wave, 7) / 2
+
+
+def test_waves_find_a_win_in_one():
+    search = TreeSearch(MODEL, (), capacity=64, chunk=16, wave=8)
+    search.start(after(0, 3, 1, 4))
+    search.grow()
+    assert search.look().action == 2 and search.look().qvalues[2] == 1
+    assert search.advance(search.look().action) is False
+
+
 def test_before_the_first_simulation_the_prior_decides(searcher):
     searcher.start(after())
     look = searcher.look()
@@ -119,7 +174,7 @@ def test_a_move_never_tried_needs_a_new_start(searcher):
         searcher.grow(1)
 
 
-@pytest.mark.parametrize("wrong", [{"capacity": 0}, {"capacity": 5, "chunk": 0}])
+@pytest.mark.parametrize("wrong", [{"capacity": 0}, {"capacity": 5, "chunk": 0}, {"capacity": 5, "wave": 0}])
 def test_sizes_below_1_are_refused(wrong):
     with pytest.raises(ValueError, match="expected at least 1"):
         TreeSearch(MODEL, (), **wrong)

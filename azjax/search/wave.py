@@ -1,0 +1,115 @@
+"""Several simulations of one game at a time: leaves are found one after the other, evaluated as one batch.
+
+Each walk makes the nodes it passes look worse until the results are known (virtual loss: as if the walk had been lost),
+so that the next one goes elsewhere. Chaslot, Winands and van den Herik 2008, "Parallel Monte-Carlo Tree Search".
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.search.choice import Selection
+from azjax.search.loop import Walk, merged_edge, room, settle, walk_down
+from azjax.search.tree import NO_NODE, ROOT, GrowingTree, flat_node, put, put_edge, take
+
+
+class _Paths(NamedTuple):
+    """W walks of one game."""
+
+    nodes: jax.Array  # int32[W, D]
+    actions: jax.Array  # int32[W, D]
+    length: jax.Array  # int32[W]
+
+
+def grow_wave(
+    tree: GrowingTree,
+    rng_key: jax.Array,
+    *,
+    params: Any,
+    recurrent_fn: mctx.RecurrentFn,
+    selection: Selection,
+    first_node: int | jax.Array,
+    width: int,
+    max_depth: int,
+) -> GrowingTree:
+    """Adds `width` simulations to the tree of one game, evaluated together; width 1 is what `grow` does.
+
+    Two walks that end at the same new edge share its node; the second backs the node's evaluation up again.
+
+    Args:
+      tree: of one game, B = 1, with room for `width` nodes from `first_node` on.
+      rng_key: consumed.
+      params, recurrent_fn: as `search`; called with a batch of `width`.
+      selection: of the tree's game; its choice at the root is up to date.
+      first_node: the first free node.
+      width: W.
+      max_depth: longest walk in edges.
+    """
+    lane = jnp.zeros((1,), jnp.int32)
+
+    def descend(number: jax.Array, carry: tuple[GrowingTree, _Paths]) -> tuple[GrowingTree, _Paths]:
+        virtual, paths = carry
+        walk = walk_down(virtual, room(1, max_depth), lane, max_depth)
+        paths = _Paths(
+            nodes=paths.nodes.at[number].set(walk.nodes[:, 0]),
+            actions=paths.actions.at[number].set(walk.actions[:, 0]),
+            length=paths.length.at[number].set(walk.length[0]),
+        )
+        return _lose(virtual, walk, selection), paths
+
+    integers = jnp.zeros((width, max_depth), jnp.int32)
+    start = tree, _Paths(integers, integers, integers[:, 0])
+    _, paths = jax.lax.fori_loop(0, width, descend, start)
+
+    last = paths.length - 1
+    parent = jnp.take_along_axis(paths.nodes, last[:, None], axis=1)[:, 0]
+    action = jnp.take_along_axis(paths.actions, last[:, None], axis=1)[:, 0]
+    embedding = jax.tree.map(lambda leaf: leaf[parent, 0], tree.embeddings)
+    outputs, embeddings = recurrent_fn(params, rng_key, action, embedding)
+
+    def end(number: jax.Array, tree: GrowingTree) -> GrowingTree:
+        output, embedding = jax.tree.map(lambda leaf: leaf[number][None], (outputs, embeddings))
+        walk = _walked_again(tree, jax.tree.map(lambda leaf: leaf[number], paths))
+        return settle(tree, walk, first_node + number, output, embedding, selection)[0]
+
+    return jax.lax.fori_loop(0, width, end, tree)
+
+
+def _lose(tree: GrowingTree, walk: Walk, selection: Selection) -> GrowingTree:
+    """Counts a walk as lost by every player who moved in it, and chooses anew at its nodes."""
+    depth = jnp.arange(walk.nodes.shape[0], dtype=jnp.int32)
+    node, action = walk.nodes[:, 0], walk.actions[:, 0]
+    lane = jnp.zeros_like(depth)
+    target = jnp.where(depth < walk.length[0], node, tree.node_visits.shape[0])  # past the end: dropped
+    visits = merged_edge(tree.visits, node, action)
+    qvalues = (merged_edge(tree.qvalues, node, action) * visits - 1) / (visits + 1)
+    tree = tree._replace(
+        visits=put_edge(tree.visits, target, action, visits + 1),
+        qvalues=put_edge(tree.qvalues, target, action, qvalues),
+        node_visits=put(tree.node_visits, target, take(tree.node_visits, node) + 1),
+    )
+    chosen = selection.walked(tree, node, lane, depth)
+    inside = jnp.where(depth == 0, tree.node_visits.shape[0], target)
+    return selection.at_root(tree._replace(next_action=put(tree.next_action, inside, chosen)))
+
+
+def _walked_again(tree: GrowingTree, path: _Paths) -> Walk:
+    """Returns a walk along a path [D] with what the tree says now."""
+    node, action = path.nodes, path.actions
+    child = merged_edge(tree.children, node, action)
+    below = flat_node(tree, jnp.maximum(child, ROOT), jnp.zeros_like(node))
+    empty = room(1, node.shape[0])
+    last = path.length - 1
+    return empty._replace(
+        nodes=node[:, None],
+        actions=action[:, None],
+        visits=take(tree.node_visits, node)[:, None],
+        values=take(tree.node_values, node)[:, None],
+        rewards=take(tree.rewards, below)[:, None],
+        discounts=take(tree.discounts, below)[:, None],
+        length=path.length[None],
+        child=child[last][None],
+        raw_value=jnp.where(child[last] == NO_NODE, 0.0, take(tree.raw_values, below)[last])[None],
+    )
