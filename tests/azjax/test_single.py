@@ -122,9 +122,11 @@ def test_waves_keep_the_trees_books(wave):
         of_edge = rewards[below] + discounts[below] * values[below]
         np.testing.assert_allclose(qvalues[node, taken], of_edge, atol=1e-5)  # no loss is left of any walk
         if len(taken):
-            mean = (raw[node] + (visits[node, taken] * of_edge).sum()) / (1 + visits[node].sum())
+            # Its own evaluation counts once, and again for every walk of one wave that ended there besides the first.
+            own = counts[node] - visits[node].sum()
+            assert own >= 1
+            mean = (own * raw[node] + (visits[node, taken] * of_edge).sum()) / counts[node]
             np.testing.assert_allclose(values[node], mean, atol=1e-5)
-            assert counts[node] == 1 + visits[node].sum()
     # A wave spreads out: its walks are not all one.
     first = TreeSearch(MODEL, (), capacity=120, chunk=wave, wave=wave)
     first.start(after(4, 0))
