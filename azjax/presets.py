@@ -17,8 +17,19 @@ from azjax.config import (
 
 PRESETS = ("smoke", "quick", "full", "paper")
 
-_BOUND: dict[str, int] = {"tic_tac_toe": 9, "connect_four": 42, "crosshair": 49, "black_hole": 20}
-"""Longest game in plies of the games whose presets differ; others are asked when the run starts."""
+_BOUND: dict[str, int] = {
+    "tic_tac_toe": 9,
+    "connect_four": 42,
+    "crosshair": 49,
+    "black_hole": 20,
+    "othello": 119,
+    "hex": 122,
+    "ultimate_tic_tac_toe": 81,
+    "go_9x9": 162,
+    "go_13x13": 338,
+    "go_19x19": 722,
+}
+"""Longest game in plies, which replay must hold; games that are not here are taken to last 512."""
 
 
 def preset(name: str, game: str) -> RunConfig:
@@ -64,7 +75,7 @@ def _small(game: str, base: str, name: str) -> RunConfig:
             anchors=("random", "uct:50") if name == "smoke" else ("random", "uct:400"),
             checkpoints=2 if name == "smoke" else 3,
         ),
-        checkpoint=CheckpointConfig(every=max(1, steps // 10), keep=2, keep_every=max(1, steps // 4)),
+        checkpoint=CheckpointConfig(every=steps // 10, keep=2, keep_every=3 * (steps // 10)),
     )
 
 
@@ -77,7 +88,7 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "replay": ReplayConfig(plies=384),
         "learner": LearnerConfig(batch=1024, updates=14, learning_rate=2e-3, outcome_weight=0.6, symmetry="none"),
         "evaluation": EvaluationConfig(final_games=60, simulations=64),
-        "checkpoint": CheckpointConfig(every=42, keep=2, keep_every=140),
+        "checkpoint": CheckpointConfig(every=35, keep=2, keep_every=140),
     },
     ("quick", "connect_four"): {
         "steps": 450,
@@ -96,7 +107,7 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "replay": ReplayConfig(plies=128),
         "learner": LearnerConfig(batch=512, updates=8, learning_rate=3e-3),
         "evaluation": EvaluationConfig(final_games=100, simulations=64),
-        "checkpoint": CheckpointConfig(every=30, keep=2, keep_every=40),
+        "checkpoint": CheckpointConfig(every=20, keep=2, keep_every=40),
     },
 }
 """Fields in which a preset differs for one game."""

@@ -127,7 +127,12 @@ def test_the_same_seed_gives_the_same_game():
     assert games[0] == games[1] and len(set(games[0])) > 2
 
 
-@pytest.mark.parametrize("name", envs.available())
+LONG = {"go_13x13", "go_19x19"}  # hundreds of plies
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in envs.available()]
+)
 def test_every_game_can_be_played_to_its_end(name):
     game = envs.make(name)
     rng = np.random.default_rng(0)
