@@ -70,27 +70,37 @@ def configuration(budget: str, seed: int) -> RunConfig:
 
 
 def matches(run: RunDirectory, config: RunConfig, opponent: str, games: int) -> list[dict[str, Any]]:
-    """Plays the kept checkpoints of a finished run; returns a row for each."""
+    """Plays the kept checkpoints of a finished run; returns a row for each.
+
+    Rows are kept in the run's matches.json: a match that was played is not played again.
+    """
     game, mesh = envs.make(config.game), make_mesh(0)
     simulations = int(opponent.removeprefix("uct:"))
     other = make_player(game, opponent, load_run)
     kept = config.checkpoint.keep_every
     steps = [s for s in Checkpoints(run.checkpoints_path).saved_steps() if s == config.steps or s % kept == 0]
     trained = {row["step"]: row for row in run.rows() if "games_in_step" in row}
-    rows = []
+    played = run.path / "matches.json"
+    rows: list[dict[str, Any]] = json.loads(played.read_text(encoding="utf-8")) if played.is_file() else []
+    found = []
     for step in steps:
+        wanted = games if step == config.steps else max(2, games // 10 * 2)
+        known = [row for row in rows if (row["step"], row["games"]) == (step, wanted)]
+        if known:
+            found.append(known[0])
+            continue
         agent = load_run(str(run.path), step)
         searching = dataclasses.replace(
             agent.config, evaluation=dataclasses.replace(agent.config.evaluation, simulations=simulations)
         )
         player = agent_player(game, agent._replace(config=searching), f"step {step}")
-        wanted = games if step == config.steps else max(2, games // 10 * 2)
         match = play_match(game, player, other, games=wanted, mesh=mesh, seed=1)
         row = {
             "seed": config.seed,
             "step": step,
             "selfplay_games": trained[step]["games"],
             "training_seconds": round(trained[step]["seconds"], 1),
+            "games": wanted,
             "wins": match.wins,
             "draws": match.draws,
             "losses": match.losses,
@@ -98,8 +108,10 @@ def matches(run: RunDirectory, config: RunConfig, opponent: str, games: int) -> 
             "match_seconds": round(match.seconds, 1),
         }
         rows.append(row)
+        found.append(row)
+        played.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
         say(f"seed {config.seed}, step {step}: {match.wins} won, {match.draws} drawn, {match.losses} lost")
-    return rows
+    return found
 
 
 def pooled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
