@@ -171,8 +171,14 @@ def game_id(name: str, game: Any, plies: int, named: Sequence[str] = ()) -> str:
         value = getattr(game, option.name)
         default = plies if option.name == "max_plies" else option.default
         if value != default and option.name not in named:
-            words.append(f"{option.name}={str(value).lower() if isinstance(value, bool) else value}")
+            words.append(f"{option.name}={_option_text(value)}")
     return ",".join(words)
+
+
+def _option_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def two_player_returns(decided: jax.Array, winner: jax.Array) -> jax.Array:

@@ -122,9 +122,16 @@ def test_a_draw_is_no_loss():
 PARAMS = {"logits": jnp.array([0.0, np.log(3), 5.0]), "value": jnp.array([0.5])}
 
 
+@dataclasses.dataclass(frozen=True)
+class ThreeActions:
+    """All that a network of one's own needs of a game."""
+
+    num_actions: int = 3
+
+
 def loss_and_gradient(config, sample):
     compute = jax.jit(jax.value_and_grad(total_loss, has_aux=True), static_argnums=(2, 3, 5))
-    (loss, (_, metrics)), gradient = compute(PARAMS, {}, config, 3, sample, None)
+    (loss, (_, metrics)), gradient = compute(PARAMS, {}, config, ThreeActions(), sample, None)
     return loss, gradient, metrics
 
 
