@@ -15,9 +15,9 @@ from rich.table import Table
 
 from azjax import network
 from azjax.config import RunConfig
-from azjax.search import game_model, slotted
+from azjax.search import game_model
 from azjax.search.tree import plant
-from azjax.selfplay import num_slots
+from azjax.selfplay import begin_search, num_slots
 from azjax.step import AXIS, RunState, Step
 from envs.core import Game
 
@@ -222,10 +222,7 @@ def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
         def evaluate(params: Any, rng_key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
             return jnp.zeros((lanes, game.num_actions)), jnp.zeros((lanes,))
 
-        model, width = game_model(game, evaluate), num_slots(config, game)
-        root = model.root(None, jax.random.key(0), states)
-        if width is not None:
-            root = slotted(root, model.recurrent, jax.vmap(game.legal_actions), width).root
+        root = begin_search(config, game, game_model(game, evaluate), None, jax.random.key(0), states).root
         return plant(root, config.search.simulations + 1)
 
     states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)

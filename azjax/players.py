@@ -21,10 +21,9 @@ from azjax.search import (
     mask_logits,
     random_action,
     rollout_model,
-    slotted,
     uct_policy,
 )
-from azjax.selfplay import draw_move, network_model, num_slots, search_policy
+from azjax.selfplay import begin_search, draw_move, network_model, search_policy
 from azjax.types import Variables
 from envs.core import Game, State
 
@@ -205,16 +204,14 @@ def _search_chooser(game: Game, config: RunConfig, simulations: int, kind: str, 
 
 @functools.lru_cache
 def _alphabeta_chooser(game: Game, config: RunConfig, evaluations: int) -> ChooseFn:
-    model, width = network_model(config, game), num_slots(config, game)
+    model = network_model(config, game)
 
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         root_key, search_key = jax.random.split(rng_key)
-        root, recurrent_fn, slot_actions = model.root(params, root_key, states), model.recurrent, None
-        if width is not None:
-            root, recurrent_fn, slot_actions, _ = slotted(root, recurrent_fn, jax.vmap(game.legal_actions), width)
+        root, recurrent_fn, slot_actions, _ = begin_search(config, game, model, params, root_key, states)
         depth = min(game.max_plies, MOST_PLIES)
         found = alphabeta_search(params, search_key, root, recurrent_fn, evaluations, depth)
-        return found.action if slot_actions is None else action_of(slot_actions, found.action)
+        return action_of(slot_actions, found.action)
 
     return choose
 

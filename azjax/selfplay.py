@@ -13,6 +13,7 @@ from azjax.network import evaluate
 from azjax.openings import merge, random_openings
 from azjax.search import (
     Model,
+    Slotted,
     action_of,
     game_model,
     gumbel_policy,
@@ -92,6 +93,16 @@ def num_slots(config: RunConfig, game: Game) -> int | None:
     return min(wanted, most)
 
 
+def begin_search(
+    config: RunConfig, game: Game, model: Model, params: Any, rng_key: jax.Array, states: State
+) -> Slotted:
+    """Evaluates the roots; returns them and the recurrent function, over slots where the game has them."""
+    root, width = model.root(params, rng_key, states), num_slots(config, game)
+    if width is None:
+        return Slotted(root, model.recurrent, None, None)
+    return slotted(root, model.recurrent, jax.vmap(game.legal_actions), width)
+
+
 def search_policy(
     config: RunConfig, game: Game, *, explore: bool, simulations: int | None = None, algorithm: str | None = None
 ) -> PolicyFn:
@@ -127,19 +138,10 @@ def search_policy(
             c_puct=search.c_puct,
         )
 
-    width = num_slots(config, game)
-
     def policy(variables: Variables, rng_key: jax.Array, states: State, temperature: jax.Array) -> SearchOutput:
         root_key, search_key, move_key = jax.random.split(rng_key, 3)
-        root, recurrent_fn = model.root(variables, root_key, states), model.recurrent
-        slot_actions = prior_cut = None
-        if width is None:
-            legal = jax.vmap(game.legal_action_mask)(states)
-        else:
-            root, recurrent_fn, slot_actions, prior_cut = slotted(
-                root, recurrent_fn, jax.vmap(game.legal_actions), width
-            )
-            legal = slot_actions >= 0
+        root, recurrent_fn, slot_actions, prior_cut = begin_search(config, game, model, variables, root_key, states)
+        legal = jax.vmap(game.legal_action_mask)(states) if slot_actions is None else slot_actions >= 0
         output = run(
             variables,
             search_key,
@@ -153,7 +155,7 @@ def search_policy(
         found = SearchOutput(output.action, output.action_weights, legal, slot_actions, prior_cut, output.search_tree)
         if explore:
             return found._replace(action=draw_move(move_key, found, temperature))
-        return found if slot_actions is None else found._replace(action=action_of(slot_actions, output.action))
+        return found._replace(action=action_of(slot_actions, output.action))
 
     return policy
 
@@ -161,7 +163,7 @@ def search_policy(
 def draw_move(rng_key: jax.Array, output: SearchOutput, temperature: float | jax.Array) -> jax.Array:
     """Draws int32[B], actions by weight ^ (1 / temperature); temperature 0 takes the first of the largest weights."""
     drawn = sample_move(rng_key, jnp.nan_to_num(output.action_weights), output.legal, temperature)
-    return drawn if output.slot_actions is None else action_of(output.slot_actions, drawn)
+    return action_of(output.slot_actions, drawn)
 
 
 def play_ply(

@@ -14,9 +14,7 @@ was trained on them: without noise, moves drawn by visit counts while self-play 
 """
 
 import argparse
-import csv
 import dataclasses
-import json
 import math
 import sys
 import time
@@ -45,7 +43,7 @@ from azjax.tournament import match_json
 from azjax.train import train, use_devices
 from azjax.types import Variables
 from envs.core import Game, State
-from experiments.provenance import provenance, say
+from experiments.provenance import provenance, say, write_results
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_article"
 ARTICLE = {"score": (0.35, 0.72), "top_1": (0.19, 0.48), "winner": (0.50, 0.70)}
@@ -218,19 +216,6 @@ def generations(run: RunDirectory, config: RunConfig, games: HeldOut) -> list[di
     return rows
 
 
-def write(out: Path, report: dict[str, Any]) -> None:
-    """Writes results.json, results.csv, results.md and results.png."""
-    out.mkdir(parents=True, exist_ok=True)
-    rows = report["generations"]
-    (out / "results.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    with (out / "results.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    (out / "results.md").write_text(table(report), encoding="utf-8")
-    _draw(out / "results.png", report)
-
-
 def table(report: dict[str, Any]) -> str:
     """Returns the generations beside the article's, in Markdown."""
     names = [TITLES[name].format(report["opponent"]) for name in ARTICLE]
@@ -305,7 +290,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "article": ARTICLE,
         "generations": rows,
     }
-    write(out, report)
+    write_results(out, report, rows, table(report))
+    _draw(out / "results.png", report)
     print(table(report))
     say(f"wrote {out}")
     return 0

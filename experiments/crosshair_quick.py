@@ -8,7 +8,6 @@ two plies: the last one --games games, the earlier ones a fifth of them. Scores 
 claim (the Crosshair article): 72 % in 60 games, after six minutes of training on 16 threads and a graphics card.
 """
 
-import csv
 import dataclasses
 import json
 import sys
@@ -28,7 +27,7 @@ from azjax.rating import score_interval
 from azjax.rundir import RunDirectory, load_run
 from azjax.step import make_mesh
 from azjax.train import train, use_devices
-from experiments.provenance import provenance, say
+from experiments.provenance import provenance, say, write_results
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_quick"
 OPPONENT = {"full": "uct:400", "smoke": "uct:8"}
@@ -190,13 +189,7 @@ def main(options: Options) -> int:
     report = {"game": config.game, "opponent": opponent, "seeds": list(options.seeds), **provenance()}
     report |= {"pooled": pooled(rows), "matches": rows}
     out = options.out or (RESULTS if options.budget == "full" else run.path / "results")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "results.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    with (out / "results.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    (out / "results.md").write_text(table(report), encoding="utf-8")
+    write_results(out, report, rows, table(report))
     draw(out / "results.png", report)
     print(table(report))
     say(f"wrote {out}")

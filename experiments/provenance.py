@@ -1,7 +1,9 @@
-"""Where a result comes from: what every experiment writes beside its figures."""
+"""What every experiment writes, and where its figures come from."""
 
+import csv
 import datetime
 import importlib.metadata
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +22,17 @@ def provenance() -> dict[str, Any]:
         "commit": commit(),
         "versions": {name: importlib.metadata.version(name) for name in ("azjax", "jax", "flax", "optax")},
     }
+
+
+def write_results(out: Path, report: dict[str, Any], rows: list[dict[str, Any]], text: str) -> None:
+    """Writes results.json (the report), results.csv (its rows) and results.md (its text) into a folder."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "results.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    with (out / "results.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    (out / "results.md").write_text(text, encoding="utf-8")
 
 
 def commit() -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from azjax.bench.report import comparison, machine
 from azjax.search import gumbel_policy, puct_policy
+from azjax.search.model import mix_bits
 from azjax.search.tree import NO_NODE
 
 ROUNDS = 5
@@ -66,18 +67,11 @@ def _ours(case: Case) -> Callable:
     return functools.partial(puct_policy, dirichlet_fraction=0.0) if case.algorithm == "puct" else gumbel_policy
 
 
-def _hashed(number: jax.Array) -> jax.Array:
-    """Mixes uint32 numbers (MurmurHash3's finaliser, Appleby 2011)."""
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
-        number = (number ^ (number >> shift)) * jnp.uint32(factor)
-    return number
-
-
 def _evaluate(place: jax.Array, actions: int) -> tuple[jax.Array, jax.Array]:
     """Returns logits [B, A] in [-2, 2] and values [B] in [-1, 1] of positions that are numbers uint32[B]."""
-    mixed = _hashed(place[:, None] + jnp.arange(1, actions + 1, dtype=jnp.uint32)[None] * jnp.uint32(0x9E3779B9))
+    mixed = mix_bits(place[:, None] + jnp.arange(1, actions + 1, dtype=jnp.uint32)[None] * jnp.uint32(0x9E3779B9))
     logits = (mixed >> 8).astype(jnp.float32) * (4 / 2**24) - 2
-    value = (_hashed(place) >> 8).astype(jnp.float32) * (2 / 2**24) - 1
+    value = (mix_bits(place) >> 8).astype(jnp.float32) * (2 / 2**24) - 1
     return logits, value
 
 
@@ -85,7 +79,7 @@ def _program(policy: Callable, case: Case) -> Callable[[jax.Array], Any]:
     """Compiles a search of `case.games` new positions: key -> (trace of all results, parents int32[B, N])."""
 
     def recurrent(params: Any, rng_key: jax.Array, action: jax.Array, place: jax.Array) -> tuple[Any, jax.Array]:
-        place = _hashed(place + action.astype(jnp.uint32) + jnp.uint32(1))
+        place = mix_bits(place + action.astype(jnp.uint32) + jnp.uint32(1))
         logits, value = _evaluate(place, case.actions)
         output = mctx.RecurrentFnOutput(
             reward=jnp.zeros_like(value), discount=-jnp.ones_like(value), prior_logits=logits, value=value

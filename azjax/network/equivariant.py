@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.config import NetworkConfig
+from azjax.network.symmetry import observation_tables
 from envs.core import Game
 
 
@@ -41,8 +42,7 @@ def flip_group(game: Game) -> tuple[np.ndarray, np.ndarray]:
       (observation int[G, n], policy int[G, A]): element e maps a flattened observation x to x[observation[e]] and the
       policy p to p[policy[e]]; elements e and f, one after the other, are element e ^ f.
     """
-    shape = game.observation_shape
-    entries = np.arange(np.prod(shape), dtype=np.int32)
+    entries = np.arange(np.prod(game.observation_shape), dtype=np.int32)
     group = [(entries, np.arange(game.num_actions, dtype=np.int32))]
 
     def after(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -51,9 +51,7 @@ def flip_group(game: Game) -> tuple[np.ndarray, np.ndarray]:
     def same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> bool:
         return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
-    for symmetry in game.symmetries:
-        with jax.ensure_compile_time_eval():
-            observation = np.asarray(symmetry.observation(jnp.asarray(entries.reshape(shape)))).reshape(-1)
+    for symmetry, observation in zip(game.symmetries, observation_tables(game), strict=True):
         found = (observation, np.asarray(symmetry.permutation, np.int32))
         commutes = all(same(after(found, other), after(other, found)) for other in group)
         if same(after(found, found), group[0]) and commutes and not any(same(found, other) for other in group):

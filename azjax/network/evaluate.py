@@ -1,13 +1,12 @@
 """Evaluation of positions: the one place where the network's frame meets the game's actions."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax.config import NetworkConfig
 from azjax.network.apply import apply, value_of
+from azjax.network.symmetry import observation_tables
 from azjax.types import Variables
 from envs.core import Game, State
 
@@ -54,15 +53,8 @@ def transform(game: Game, observation: jax.Array, chosen: jax.Array) -> tuple[ja
     Returns:
       (float32[M, H, W, F], int32[M, A]: the policy of the result is policy[permutation]).
     """
-    shape = game.observation_shape
-    with jax.ensure_compile_time_eval():
-        entries = jnp.arange(math.prod(shape), dtype=jnp.float32).reshape(shape)
-        tables = [np.asarray(symmetry.observation(entries)).reshape(-1) for symmetry in game.symmetries]
-    for number, table in enumerate(tables):
-        if not np.array_equal(np.sort(table), np.arange(table.size)):
-            raise ValueError(f"symmetries: number {number} of {game.id} does not permute the observation's entries")
     # One gather: 0.3 us a sample, against 13 us for choosing among all transformed observations.
-    order = jnp.asarray(np.stack(tables), jnp.int32)[chosen]
+    order = jnp.asarray(np.stack(observation_tables(game)))[chosen]
     transformed = jnp.take_along_axis(observation.reshape(observation.shape[0], -1), order, axis=-1)
     permutations = jnp.asarray(np.stack([symmetry.permutation for symmetry in game.symmetries]), jnp.int32)
     return transformed.reshape(observation.shape), permutations[chosen]

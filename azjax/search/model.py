@@ -85,6 +85,13 @@ def rollout_model(game: Game) -> Model:
     return game_model(game, evaluate)
 
 
+def mix_bits(numbers: jax.Array) -> jax.Array:
+    """Returns uint32 numbers whose bits all depend on all bits given: MurmurHash3's finaliser (Appleby 2011)."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        numbers = (numbers ^ (numbers >> shift)) * jnp.uint32(factor)
+    return numbers
+
+
 def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
     """Draws int32[B], uniform over the legal actions of bool[B, A]; 0 where there is none.
 
@@ -94,8 +101,6 @@ def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array
     """
     batch_size, num_actions = legal_action_mask.shape
     seed = jax.random.bits(rng_key, (batch_size, 1), jnp.uint32)
-    mixed = seed + jnp.arange(num_actions, dtype=jnp.uint32)[None] * jnp.uint32(0x9E3779B9)
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
-        mixed = (mixed ^ (mixed >> shift)) * jnp.uint32(factor)
+    mixed = mix_bits(seed + jnp.arange(num_actions, dtype=jnp.uint32)[None] * jnp.uint32(0x9E3779B9))
     score = (mixed >> 8).astype(jnp.float32)
     return jax.vmap(first_argmax)(jnp.where(legal_action_mask, score, -1.0))

@@ -22,7 +22,7 @@ import mctx
 from azjax.search.gumbel import QTransform, select_gumbel_interior
 from azjax.search.loop import grow
 from azjax.search.selection import first_argmax
-from azjax.search.tree import NO_NODE, ROOT, GrowingTree, node_view, plant
+from azjax.search.tree import ROOT, GrowingTree, node_view, plant
 
 
 def halving_phases(max_considered: int, num_simulations: int) -> list[tuple[int, int]]:
@@ -140,5 +140,4 @@ def _merged(known: GrowingTree, tree: GrowingTree, chosen: jax.Array, invalid: j
 
 def _view(known: GrowingTree, invalid: jax.Array) -> mctx.Tree:
     lanes = jnp.arange(known.node_visits.shape[1], dtype=jnp.int32)
-    view = node_view(known, lanes, invalid.astype(jnp.float32), None)
-    return view.replace(children_index=jnp.where(view.children_visits > 0, 0, NO_NODE))
+    return node_view(known, lanes, invalid.astype(jnp.float32), None)

@@ -29,8 +29,8 @@ class Slotted(NamedTuple):
 
     root: mctx.RootFnOutput  # prior_logits float32[B, W]
     recurrent_fn: mctx.RecurrentFn  # its action is a slot
-    actions: jax.Array  # int16[B, W], the root's table
-    prior_cut: jax.Array  # float32[B], share of the root's prior on legal actions that got no slot
+    actions: jax.Array | None  # int16[B, W], the root's table; None: actions are searched as they are
+    prior_cut: jax.Array | None  # float32[B], share of the root's prior on legal actions that got no slot
 
 
 def slotted(
@@ -61,8 +61,10 @@ def slotted(
     return Slotted(root.replace(prior_logits=logits, embedding=place), recurrent, actions, cut)
 
 
-def action_of(actions: jax.Array, slot: jax.Array) -> jax.Array:
-    """Returns int32[B], the action of slot int32[B] in tables int16[B, W]; 0 where there is none."""
+def action_of(actions: jax.Array | None, slot: jax.Array) -> jax.Array:
+    """Returns int32[B], the action of slot int32[B] in tables int16[B, W] (0 where there is none), or itself."""
+    if actions is None:
+        return slot
     found = jnp.take_along_axis(actions, slot[:, None], axis=1)[:, 0]
     return jnp.maximum(found, 0).astype(jnp.int32)
 
