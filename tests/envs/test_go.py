@@ -444,7 +444,7 @@ def test_board():
 @pytest.mark.parametrize(
     ("name", "identity"),
     [
-        ("go_9x9,komi=7", "go_9x9,komi=7.0"),
+        ("go_9x9,komi=7.0", "go_9x9,komi=7"),
         ("go,size=9,komi=7.5", "go_9x9"),
         ("go", "go_19x19"),
         ("go,size=7,suicide=true", "go,size=7,suicide=true"),
