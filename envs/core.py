@@ -6,6 +6,7 @@ check_game(MyGame())               (envs/check.py) tries every line of this cont
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -112,7 +113,11 @@ class Game(abc.ABC):
         return (Symmetry(lambda observation: observation, np.arange(self.num_actions, dtype=np.int16)),)
 
     def is_chance(self, state: State) -> jax.Array:
-        """Returns bool[]: the next event is chance (dice), not a move."""
+        """Returns bool[]: the next event is chance (dice), not a move.
+
+        Then no action is legal and `step` changes nothing, as `step_chance` changes nothing elsewhere. An outcome is
+        followed by a move or by the game's end, never by another. `to_move` is whose view `observe` has meanwhile.
+        """
         del state
         return jnp.zeros((), jnp.bool_)
 
@@ -134,9 +139,8 @@ class Game(abc.ABC):
         Raises:
           ValueError: `text` names no action of this game.
         """
-        names = {self.action_name(action).lower(): action for action in range(self.num_actions)}
         try:
-            return names[text.strip().lower()]
+            return _actions_by_name(self)[text.strip().lower()]
         except KeyError:
             example = self.action_name(0)
             raise ValueError(f"move: got {text!r}, expected one of this game's moves, such as {example!r}") from None
@@ -144,6 +148,11 @@ class Game(abc.ABC):
     def render(self, state: State) -> str:
         """Returns the board as text (host side, one position)."""
         return str(state)
+
+
+@functools.lru_cache(maxsize=64)
+def _actions_by_name(game: Game) -> dict[str, int]:
+    return {game.action_name(action).lower(): action for action in range(game.num_actions)}
 
 
 def check_max_plies(max_plies: int | None, bound: int) -> int:
