@@ -18,6 +18,7 @@ from jax.sharding import Mesh, PartitionSpec
 from azjax.openings import merge, random_openings
 from azjax.players import ChooseFn, Player
 from azjax.step import AXIS
+from envs.chance import step_games
 from envs.core import Game, State
 
 
@@ -27,7 +28,7 @@ class GameRecord:
 
     first: str  # name of the player in seat 0
     second: str
-    actions: tuple[int, ...]
+    actions: tuple[int, ...]  # moves, and num_actions + outcome where dice were rolled
     opening_plies: int  # of `actions`, played at random
     returns: tuple[float, float]  # player i's
     truncated: bool
@@ -85,6 +86,7 @@ def play_match(
         raise ValueError(f"games: got {games}, expected an even number of at least 2 (both seats of each opening)")
     started = time.perf_counter()
     key = jax.random.key(seed)
+    chance_key = jax.random.fold_in(key, 2**31)
     openings, opening_actions = _openings(game, games // 2, opening_plies)(jax.random.fold_in(key, 0))
     opening_actions = np.asarray(opening_actions)
     num_lanes = min(lanes, games)
@@ -138,9 +140,11 @@ def play_match(
             number += 1
             chosen = choose(players[index].params, jax.random.fold_in(key, number), load(states, rows))
             moves[waiting] = np.asarray(chosen)[: waiting.size]
-        states = advance(states, moves)
+        states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
         for lane in np.flatnonzero(moves >= 0):
             actions[game_of[lane]].append(int(moves[lane]))
+        for lane in np.flatnonzero(np.asarray(rolled) >= 0):
+            actions[game_of[lane]].append(game.num_actions + int(rolled[lane]))
         on_progress(done, games)
     return _summary(game, a.name, b.name, tuple(filter(None, results)), time.perf_counter() - started)
 
@@ -168,11 +172,11 @@ def _openings(game: Game, number: int, plies: int) -> Callable[[jax.Array], tupl
 
 @functools.lru_cache
 def _programs(game: Game) -> tuple[Callable, Callable, Callable]:
-    """Returns compiled advance(states, moves int32[B], -1 to stay), load(states, rows) and look(states)."""
+    """Returns compiled advance(states, moves int32[B], -1 to stay, rng_key), load(states, rows) and look(states)."""
 
-    def advance(states: State, moves: jax.Array) -> State:
-        moved = jax.vmap(game.step)(states, jnp.maximum(moves, 0))
-        return merge(moves >= 0, moved, states)
+    def advance(states: State, moves: jax.Array, rng_key: jax.Array) -> tuple[State, jax.Array]:
+        moved, rolled = step_games(game, rng_key, states, jnp.maximum(moves, 0))
+        return merge(moves >= 0, moved, states), jnp.where(moves >= 0, rolled, -1)
 
     def load(states: State, rows: jax.Array) -> State:
         return jax.tree.map(lambda leaf: leaf[rows], states)

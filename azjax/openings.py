@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search import random_action
+from envs.chance import start_games, step_games
 from envs.core import Game, State
 
 
@@ -25,19 +26,29 @@ def random_openings(
       length: int32[B], how many each game gets; None: `plies` each.
 
     Returns:
-      (states [B], the moves int32[B, plies], -1 where none was played).
+      (states [B], what was played int32[B, plies], -1 where nothing). In a game with chance also the outcomes, as
+      num_actions + outcome: int32[B, 1 + 2 plies], the first roll, then move and roll by turns.
     """
-    states = jax.vmap(game.init)(jax.random.split(jax.random.fold_in(rng_key, 0), number))
+    states, first_roll = start_games(game, jax.random.fold_in(rng_key, 0), number)
     wanted = jnp.full((number,), plies, jnp.int32) if length is None else length
 
     def ply(carry: tuple[State, jax.Array], index: jax.Array) -> tuple[tuple[State, jax.Array], jax.Array]:
         states, going = carry
         mask = jax.vmap(game.legal_action_mask)(states)
-        action = random_action(jax.random.fold_in(rng_key, index), mask)
-        moved = jax.vmap(game.step)(states, action)
+        key = jax.random.fold_in(rng_key, index)
+        action = random_action(key, mask)
+        moved, rolled = step_games(game, jax.random.fold_in(key, 1), states, action)
         going = going & (index <= wanted) & ~jax.vmap(game.terminated)(moved)
-        return (merge(going, moved, states), going), jnp.where(going, action, -1)
+        played = jnp.stack([action, _as_event(game, rolled)]) if game.has_chance else action[None]
+        return (merge(going, moved, states), going), jnp.where(going, played, -1)
 
     start = (states, jnp.ones((number,), jnp.bool_))
-    (states, _), actions = jax.lax.scan(ply, start, jnp.arange(1, plies + 1, dtype=jnp.int32))
-    return states, actions.T
+    (states, _), played = jax.lax.scan(ply, start, jnp.arange(1, plies + 1, dtype=jnp.int32))
+    played = jnp.moveaxis(played, -1, 0).reshape(number, -1)
+    if game.has_chance:
+        played = jnp.concatenate([_as_event(game, first_roll)[:, None], played], axis=1)
+    return states, played
+
+
+def _as_event(game: Game, outcome: jax.Array) -> jax.Array:
+    return jnp.where(outcome >= 0, game.num_actions + outcome, -1)

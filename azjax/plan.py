@@ -15,9 +15,8 @@ from rich.table import Table
 
 from azjax import network
 from azjax.config import RunConfig
-from azjax.search import game_model
+from azjax.search import begin_search, game_model, num_slots
 from azjax.search.tree import plant
-from azjax.selfplay import begin_search, num_slots
 from azjax.step import AXIS, RunState, Step
 from envs.core import Game
 
@@ -101,7 +100,7 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
     if config.search.dirichlet_alpha is None:  # a number that no shape depends on
         config = dataclasses.replace(config, search=dataclasses.replace(config.search, dirichlet_alpha=1.0))
     lanes, samples = (math.ceil(n / num_devices) for n in (config.selfplay.lanes, config.learner.batch))
-    entries = (config.search.simulations + 1) * (num_slots(config, game) or game.num_actions)
+    entries = (config.search.simulations + 1) * (num_slots(game, config.search.slots) or game.num_actions)
     if lanes * entries > MOST_ENTRIES:
         raise ValueError(
             f"selfplay.lanes: got {config.selfplay.lanes}, {lanes} on each of {num_devices} devices, whose trees have"
@@ -222,7 +221,7 @@ def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
         def evaluate(params: Any, rng_key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
             return jnp.zeros((lanes, game.num_actions)), jnp.zeros((lanes,))
 
-        root = begin_search(config, game, game_model(game, evaluate), None, jax.random.key(0), states).root
+        root = begin_search(game, game_model(game, evaluate), None, jax.random.key(0), states, config.search.slots).root
         return plant(root, config.search.simulations + 1)
 
     states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from azjax.players import Player
+from envs.chance import start_games, step_games
 from envs.core import Game, State
 
 HELP = """\
@@ -30,7 +31,8 @@ class Session:
         self._rng_key = jax.random.key(seed)
         self._advance, self._look = _programs(game)
         self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
-        self._states: list[State] = [game.init(jax.random.fold_in(self._rng_key, 0))]
+        states, _ = start_games(game, jax.random.fold_in(self._rng_key, 0), 1)
+        self._states: list[State] = [jax.tree.map(lambda leaf: leaf[0], states)]
         self._read()
 
     @property
@@ -58,7 +60,8 @@ class Session:
 
     def play(self, action: int) -> None:
         """Makes a legal move, whoever's turn it is."""
-        self._states.append(self._advance(self.state, np.int32(action)))
+        key = jax.random.fold_in(jax.random.fold_in(self._rng_key, 1), len(self._states))
+        self._states.append(self._advance(self.state, np.int32(action), key))
         self._read()
 
     def suggest(self) -> int:
@@ -178,7 +181,13 @@ _STYLES = {"board": "bold", "move": "cyan", "fault": "red", "result": "bold gree
 
 @functools.lru_cache
 def _programs(game: Game) -> tuple[Callable[..., State], Callable[[State], tuple[Any, ...]]]:
-    """Returns compiled step(state, action) and look(state) -> mover, over, truncated, returns, legal mask."""
+    """Returns compiled step(state, action, rng_key), the dice that follow included, and look(state) -> mover, over,
+    truncated, returns, legal mask.
+    """
+
+    def step(state: State, action: jax.Array, rng_key: jax.Array) -> State:
+        states, _ = step_games(game, rng_key, jax.tree.map(lambda leaf: leaf[None], state), action[None])
+        return jax.tree.map(lambda leaf: leaf[0], states)
 
     def look(state: State) -> tuple[jax.Array, ...]:
         return (
@@ -189,4 +198,4 @@ def _programs(game: Game) -> tuple[Callable[..., State], Callable[[State], tuple
             game.legal_action_mask(state),
         )
 
-    return jax.jit(game.step), jax.jit(look)
+    return jax.jit(step), jax.jit(look)

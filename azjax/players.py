@@ -17,13 +17,15 @@ from azjax.network import evaluate
 from azjax.search import (
     action_of,
     alphabeta_search,
+    begin_search,
     first_argmax,
     mask_logits,
+    num_slots,
     random_action,
     rollout_model,
     uct_policy,
 )
-from azjax.selfplay import begin_search, draw_move, network_model, search_policy
+from azjax.selfplay import draw_move, network_model, search_policy
 from azjax.types import Variables
 from envs.core import Game, State
 
@@ -150,6 +152,8 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
             raise ValueError(f"player {word!r}: got top_p with search={kind}, expected search=policy")
         simulations = simulations or config.search.simulations
         if kind == "alphabeta":
+            if game.has_chance:
+                raise ValueError(f"player {word!r}: got search=alphabeta in a game with dice, expected another search")
             if temperature > 0:
                 raise ValueError(f"player {word!r}: got temperature with search=alphabeta, expected another search")
             choose = _alphabeta_chooser(game, config, simulations)
@@ -180,12 +184,21 @@ def _random_chooser(game: Game) -> ChooseFn:
 
 @functools.lru_cache
 def _uct_chooser(game: Game, simulations: int, exploration: float) -> ChooseFn:
-    model = rollout_model(game)
+    model = rollout_model(game, masked=num_slots(game) is None)
 
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         root_key, search_key = jax.random.split(rng_key)
-        root = model.root(params, root_key, states)
-        return uct_policy(params, search_key, root, model.recurrent, simulations, exploration=exploration).action
+        root, recurrent_fn, slot_actions, _ = begin_search(game, model, params, root_key, states)
+        found = uct_policy(
+            params,
+            search_key,
+            root,
+            recurrent_fn,
+            simulations,
+            exploration=exploration,
+            has_chance=game.has_chance,
+        )
+        return action_of(slot_actions, found.action)
 
     return choose
 
@@ -208,7 +221,7 @@ def _alphabeta_chooser(game: Game, config: RunConfig, evaluations: int) -> Choos
 
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         root_key, search_key = jax.random.split(rng_key)
-        root, recurrent_fn, slot_actions, _ = begin_search(config, game, model, params, root_key, states)
+        root, recurrent_fn, slot_actions, _ = begin_search(game, model, params, root_key, states, config.search.slots)
         depth = min(game.max_plies, MOST_PLIES)
         found = alphabeta_search(params, search_key, root, recurrent_fn, evaluations, depth)
         return action_of(slot_actions, found.action)

@@ -13,20 +13,18 @@ from azjax.network import evaluate
 from azjax.openings import merge, random_openings
 from azjax.search import (
     Model,
-    Slotted,
     action_of,
+    begin_search,
     game_model,
     gumbel_policy,
+    num_slots,
     puct_policy,
     random_action,
     sample_move,
-    slotted,
 )
 from azjax.types import Metrics, Position, Variables
+from envs.chance import start_games, step_games
 from envs.core import Game, State, register_state
-
-MOST_ACTIONS = 128
-"""Games with more actions are searched over legal slots."""
 
 
 class SearchOutput(NamedTuple):
@@ -67,12 +65,13 @@ class PlyResult:
 def start_lanes(game: Game, rng_key: jax.Array, num_lanes: int, opening_plies: int = 0) -> Lanes:
     """Returns `num_lanes` new games, each after a number of random moves drawn evenly from 0 to `opening_plies`."""
     if not opening_plies:
-        states = jax.vmap(game.init)(jax.random.split(rng_key, num_lanes))
+        states, _ = start_games(game, rng_key, num_lanes)
         return Lanes(state=states, ply=jnp.zeros((num_lanes,), jnp.int32))
     length_key, moves_key = jax.random.split(rng_key)
     length = jax.random.randint(length_key, (num_lanes,), 0, opening_plies + 1)
-    states, actions = random_openings(game, moves_key, num_lanes, opening_plies, length)
-    return Lanes(state=states, ply=jnp.sum(actions >= 0, axis=1, dtype=jnp.int32))
+    states, played = random_openings(game, moves_key, num_lanes, opening_plies, length)
+    moves = (played >= 0) & (played < game.num_actions)
+    return Lanes(state=states, ply=jnp.sum(moves, axis=1, dtype=jnp.int32))
 
 
 def network_model(config: RunConfig, game: Game) -> Model:
@@ -82,25 +81,7 @@ def network_model(config: RunConfig, game: Game) -> Model:
     def evaluate_states(variables: Variables, rng_key: jax.Array, states: State) -> tuple[jax.Array, jax.Array]:
         return evaluate(config.network, game, variables, rng_key, states, random_symmetry=in_search)
 
-    return game_model(game, evaluate_states, masked=num_slots(config, game) is None)
-
-
-def num_slots(config: RunConfig, game: Game) -> int | None:
-    """Returns how many legal slots a node of the search has; None where actions are searched as they are."""
-    wanted, most = config.search.slots, game.max_legal_actions
-    if wanted is None:
-        return most if game.num_actions > MOST_ACTIONS else None
-    return min(wanted, most)
-
-
-def begin_search(
-    config: RunConfig, game: Game, model: Model, params: Any, rng_key: jax.Array, states: State
-) -> Slotted:
-    """Evaluates the roots; returns them and the recurrent function, over slots where the game has them."""
-    root, width = model.root(params, rng_key, states), num_slots(config, game)
-    if width is None:
-        return Slotted(root, model.recurrent, None, None)
-    return slotted(root, model.recurrent, jax.vmap(game.legal_actions), width)
+    return game_model(game, evaluate_states, masked=num_slots(game, config.search.slots) is None)
 
 
 def search_policy(
@@ -140,7 +121,9 @@ def search_policy(
 
     def policy(variables: Variables, rng_key: jax.Array, states: State, temperature: jax.Array) -> SearchOutput:
         root_key, search_key, move_key = jax.random.split(rng_key, 3)
-        root, recurrent_fn, slot_actions, prior_cut = begin_search(config, game, model, variables, root_key, states)
+        root, recurrent_fn, slot_actions, prior_cut = begin_search(
+            game, model, variables, root_key, states, search.slots
+        )
         legal = jax.vmap(game.legal_action_mask)(states) if slot_actions is None else slot_actions >= 0
         output = run(
             variables,
@@ -150,6 +133,7 @@ def search_policy(
             num_simulations,
             invalid_actions=(~legal).astype(jnp.float32),
             max_depth=search.max_depth,
+            has_chance=game.has_chance,
             implementation=search.implementation,
         )
         found = SearchOutput(output.action, output.action_weights, legal, slot_actions, prior_cut, output.search_tree)
@@ -199,7 +183,7 @@ def play_ply(
         root_value=jnp.where(finite, root_value, 0.0),
         mover=jax.vmap(game.to_move)(lanes.state).astype(jnp.int8),
     )
-    moved = jax.vmap(game.step)(lanes.state, output.action)
+    moved, _ = step_games(game, jax.random.fold_in(init_key, 1), lanes.state, output.action)
     over = jax.vmap(game.terminated)(moved)
     result = PlyResult(
         position=position,
@@ -241,10 +225,10 @@ def mean_legal_moves(game: Game, rng_key: jax.Array, num_games: int = 64, max_pl
             states, legal, positions = carry
             mask = jax.vmap(game.legal_action_mask)(states)
             number = jnp.sum(mask, axis=1, dtype=jnp.int32)
-            states = jax.vmap(game.step)(states, random_action(key, mask))
+            states, _ = step_games(game, jax.random.fold_in(key, 1), states, random_action(key, mask))
             return (states, legal + jnp.sum(number), positions + jnp.sum(number > 0)), None
 
-        start = jax.vmap(game.init)(jax.random.split(rng_key, num_games))
+        start, _ = start_games(game, rng_key, num_games)
         keys = jax.random.split(rng_key, min(max_plies, game.max_plies or max_plies))
         (_, legal, positions), _ = jax.lax.scan(ply, (start, jnp.int32(0), jnp.int32(0)), keys)
         return legal / positions

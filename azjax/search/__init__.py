@@ -13,7 +13,7 @@ from azjax.search.policy import (
 )
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
 from azjax.search.single import Look, TreeSearch
-from azjax.search.slots import Slotted, action_of, slotted
+from azjax.search.slots import Slotted, action_of, begin_search, num_slots, slotted
 
 __all__ = [
     "AlphaBeta",
@@ -23,12 +23,14 @@ __all__ = [
     "TreeSearch",
     "action_of",
     "alphabeta_search",
+    "begin_search",
     "dirichlet_noise",
     "first_argmax",
     "game_model",
     "gumbel_policy",
     "is_illegal",
     "mask_logits",
+    "num_slots",
     "puct_policy",
     "puct_scores",
     "random_action",

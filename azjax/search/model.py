@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.chance import apply_events, evaluate_events
 from azjax.search.selection import first_argmax, mask_logits
+from envs.chance import step_games
 from envs.core import Game, State
 
 EvaluateFn = Callable[[Any, jax.Array, State], tuple[jax.Array, jax.Array]]
@@ -27,9 +29,14 @@ def game_model(game: Game, evaluate: EvaluateFn, *, masked: bool = True) -> Mode
     Logits of illegal actions are masked, unless `masked` is False because slots will leave them out. The sign of an
     edge comes from `to_move` before and after. A terminal edge has the mover's return as its reward and discount 0;
     every other edge has reward 0. The embedding is the game's state.
+
+    In a game with chance the actions of the tree are events, A moves and C outcomes (see azjax/search/chance.py), which
+    only slots sort out: nothing is masked.
     """
     step, to_move = jax.vmap(game.step), jax.vmap(game.to_move)
     legal_action_mask, terminated, returns = map(jax.vmap, (game.legal_action_mask, game.terminated, game.returns))
+    if game.has_chance:
+        step, evaluate, masked = apply_events(game), evaluate_events(game, evaluate), False
 
     def priors(logits: jax.Array, states: State) -> jax.Array:
         return mask_logits(logits, legal_action_mask(states)) if masked else logits
@@ -58,12 +65,13 @@ def game_model(game: Game, evaluate: EvaluateFn, *, masked: bool = True) -> Mode
     return Model(root, recurrent)
 
 
-def rollout_model(game: Game) -> Model:
+def rollout_model(game: Game, *, masked: bool = True) -> Model:
     """Builds the model of plain UCT: value = the return of one uniformly random game from the state, the mover's view.
 
-    Priors are uniform random numbers in [0, 1): they decide only in which order untried actions are taken.
+    Priors are uniform random numbers in [0, 1): they decide only in which order untried actions are taken; `masked` as
+    in `game_model`.
     """
-    step, to_move = jax.vmap(game.step), jax.vmap(game.to_move)
+    to_move = jax.vmap(game.to_move)
     legal_action_mask, terminated, returns = map(jax.vmap, (game.legal_action_mask, game.terminated, game.returns))
 
     def evaluate(params: Any, rng_key: jax.Array, states: State) -> tuple[jax.Array, jax.Array]:
@@ -74,15 +82,15 @@ def rollout_model(game: Game) -> Model:
         def play(carry: tuple[jax.Array, State]) -> tuple[jax.Array, State]:
             ply, states = carry
             mask = legal_action_mask(states)
-            action = random_action(jax.random.fold_in(rollout_key, ply), mask)
-            return ply + 1, step(states, action)
+            key = jax.random.fold_in(rollout_key, ply)
+            return ply + 1, step_games(game, jax.random.fold_in(key, 1), states, random_action(key, mask))[0]
 
         _, finals = jax.lax.while_loop(lambda carry: ~terminated(carry[1]).all(), play, (jnp.int32(0), states))
         value = jnp.take_along_axis(returns(finals), mover[:, None], axis=1)[:, 0]
         order = jax.random.uniform(order_key, (mover.shape[0], game.num_actions))
         return order, value
 
-    return game_model(game, evaluate)
+    return game_model(game, evaluate, masked=masked)
 
 
 def mix_bits(numbers: jax.Array) -> jax.Array:

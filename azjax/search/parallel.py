@@ -11,7 +11,6 @@ With m = 16 and 64 simulations that is 1 + 2 + 4 + 8 = 15 evaluations one after 
 (and `gumbel_policy` without `parallel`) ranks anew after every simulation, which can change who is left in a phase.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -19,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.search.gumbel import QTransform, select_gumbel_interior
+from azjax.search.gumbel import QTransform
 from azjax.search.loop import grow
 from azjax.search.selection import first_argmax
 from azjax.search.tree import ROOT, GrowingTree, node_view, plant
@@ -57,6 +56,7 @@ def parallel_halving(
     gumbel: jax.Array,
     invalid: jax.Array,
     qtransform: QTransform,
+    interior_action_selection_fn: mctx.InteriorActionSelectionFn,
 ) -> mctx.Tree:
     """Searches by sequential halving, a phase's actions side by side.
 
@@ -68,6 +68,7 @@ def parallel_halving(
       gumbel: float32[B, A], g.
       invalid: bool[B, A], illegal at the root.
       qtransform: as `gumbel_policy`.
+      interior_action_selection_fn: as `search`.
 
     Returns:
       mctx.Tree of the root alone, [B, 1, ...]: its actions' visits and values, and its own.
@@ -104,7 +105,7 @@ def parallel_halving(
             params=params,
             recurrent_fn=recurrent_fn,
             root_action_selection_fn=lambda rng_key, tree, node: tree.extra_data,
-            interior_action_selection_fn=functools.partial(select_gumbel_interior, qtransform=qtransform),
+            interior_action_selection_fn=interior_action_selection_fn,
             first_node=1 + grown,
             num_simulations=each,
             max_depth=max_depth,

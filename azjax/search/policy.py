@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.chance import with_chance
 from azjax.search.gumbel import QTransform, completed_qvalues, select_gumbel_interior, select_gumbel_root
 from azjax.search.loop import search_with_root
 from azjax.search.parallel import parallel_halving
@@ -73,6 +74,7 @@ def puct_policy(
     c_base: float = 19652.0,
     c_puct: float | None = None,
     temperature: float | jax.Array = 0.0,
+    has_chance: bool = False,
     implementation: Implementation = "azjax",
 ) -> mctx.PolicyOutput:
     """Runs AlphaZero's search (see `select_puct` for the formula).
@@ -88,6 +90,7 @@ def puct_policy(
       dirichlet_fraction, dirichlet_alpha: root noise, 0 for none.
       c_init, c_base, c_puct: exploration.
       temperature: of the move played, float or float32[B]; 0 plays the most visited action.
+      has_chance: nodes may be chance nodes (azjax/search/chance.py).
       implementation: whose loop grows the tree.
 
     Returns:
@@ -107,7 +110,7 @@ def puct_policy(
         root=root.replace(prior_logits=logits),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=select,
-        interior_action_selection_fn=select,
+        interior_action_selection_fn=with_chance(select) if has_chance else select,
         num_simulations=num_simulations,
         max_depth=max_depth,
         invalid_actions=(~legal).astype(logits.dtype),
@@ -150,6 +153,7 @@ def gumbel_policy(
     max_num_considered_actions: int = 16,
     gumbel_scale: float = 1.0,
     parallel: bool = False,
+    has_chance: bool = False,
     implementation: Implementation = "azjax",
 ) -> mctx.PolicyOutput:
     """Runs Gumbel AlphaZero: sequential halving at the root, improved-policy selection below.
@@ -160,6 +164,7 @@ def gumbel_policy(
     Args:
       parallel: search the actions of a phase side by side (`parallel_halving`): as strong for its simulations, and
         much faster for few games; the result's search_tree is then the root alone.
+      has_chance: nodes may be chance nodes (azjax/search/chance.py).
 
     Returns:
       mctx.PolicyOutput: action int32[B]; action_weights float32[B, A], the improved policy softmax(logits + completed
@@ -173,6 +178,8 @@ def gumbel_policy(
     search_key, gumbel_key = jax.random.split(rng_key)
     gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape, logits.dtype)
     root = root.replace(prior_logits=logits)
+    interior = functools.partial(select_gumbel_interior, qtransform=qtransform)
+    interior = with_chance(interior) if has_chance else interior
     if parallel:
         at_root = tree = parallel_halving(
             params,
@@ -185,6 +192,7 @@ def gumbel_policy(
             gumbel=gumbel,
             invalid=invalid,
             qtransform=qtransform,
+            interior_action_selection_fn=interior,
         )
     else:
         at_root, tree = _search(
@@ -199,7 +207,7 @@ def gumbel_policy(
                 max_num_considered_actions=max_num_considered_actions,
                 qtransform=qtransform,
             ),
-            interior_action_selection_fn=functools.partial(select_gumbel_interior, qtransform=qtransform),
+            interior_action_selection_fn=interior,
             num_simulations=num_simulations,
             max_depth=max_depth,
             invalid_actions=invalid.astype(logits.dtype),
@@ -223,14 +231,16 @@ def uct_policy(
     num_simulations: int,
     *,
     exploration: float,
+    has_chance: bool = False,
 ) -> mctx.PolicyOutput:
     """Runs UCT: UCB1 at every node; the caller's recurrent_fn evaluates by rollouts.
 
     Args:
       params, recurrent_fn, num_simulations: as `search`.
       rng_key: consumed.
-      root: as `search`; prior_logits of legal actions in [0, 1) say in which order untried actions are taken.
+      root: as `search`; prior_logits of legal actions in [-1, 1) say in which order untried actions are taken.
       exploration: c of UCB1, on the scale of returns in [-1, 1].
+      has_chance: nodes may be chance nodes (azjax/search/chance.py).
 
     Returns:
       mctx.PolicyOutput: the most visited action int32[B], the visit counts normalised, the tree.
@@ -242,7 +252,7 @@ def uct_policy(
         root=root,
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=select,
-        interior_action_selection_fn=select,
+        interior_action_selection_fn=with_chance(select) if has_chance else select,
         num_simulations=num_simulations,
     )
     visits = at_root.children_visits[:, mctx.Tree.ROOT_INDEX]

@@ -93,6 +93,6 @@ def select_ucb1(
     visits = tree.children_visits[node_index].astype(jnp.float32)
     total = jnp.maximum(jnp.sum(visits), 1)
     bound = tree.qvalues(node_index) + exploration * jnp.sqrt(jnp.log(total) / jnp.maximum(visits, 1))
-    # Priors are in [0, 1), so that an untried action is above every bound (at most 1 + c sqrt(ln N)).
-    untried = 2 + exploration * jnp.sqrt(jnp.log(total)) + prior_logits
+    # Priors are in [-1, 1), so that an untried action is above every bound (at most 1 + c sqrt(ln N)).
+    untried = 3 + exploration * jnp.sqrt(jnp.log(total)) + prior_logits
     return first_argmax(jnp.where(is_illegal(prior_logits), -jnp.inf, jnp.where(visits > 0, bound, untried)))

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.search.chance import with_chance
 from azjax.search.choice import Selection
 from azjax.search.loop import grow
 from azjax.search.model import Model
@@ -48,6 +49,7 @@ class TreeSearch:
         c_init: float = 1.25,
         c_base: float = 19652.0,
         c_puct: float | None = None,
+        has_chance: bool = False,
     ):
         """Starts without a position.
 
@@ -58,6 +60,7 @@ class TreeSearch:
           chunk: simulations of one compiled call: how finely time is kept.
           wave: simulations evaluated as one batch, by virtual loss (`grow_wave`); 1: one after the other.
           c_init, c_base, c_puct: exploration.
+          has_chance: nodes may be chance nodes (azjax/search/chance.py): the dice are an action to `advance` by.
 
         Raises:
           ValueError: a size is below 1.
@@ -68,6 +71,7 @@ class TreeSearch:
         self._model, self._params, self._chunk = model, params, min(chunk, capacity)
         self._num_nodes = capacity + 1
         select = functools.partial(select_puct, c_init=c_init, c_base=c_base, c_puct=c_puct)
+        select = with_chance(select) if has_chance else select
 
         def plant_one(params: Any, rng_key: jax.Array, state: Any) -> GrowingTree:
             states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)

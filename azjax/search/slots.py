@@ -14,7 +14,14 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.chance import legal_events
+from azjax.search.model import Model
 from azjax.search.selection import mask_logits
+from envs.chance import num_outcomes
+from envs.core import Game, State
+
+MOST_ACTIONS = 128
+"""Games with more actions are searched over legal slots."""
 
 
 class Place(NamedTuple):
@@ -31,6 +38,30 @@ class Slotted(NamedTuple):
     recurrent_fn: mctx.RecurrentFn  # its action is a slot
     actions: jax.Array | None  # int16[B, W], the root's table; None: actions are searched as they are
     prior_cut: jax.Array | None  # float32[B], share of the root's prior on legal actions that got no slot
+
+
+def num_slots(game: Game, wanted: int | None = None) -> int | None:
+    """Returns how many legal slots a node has; None where actions are searched as they are.
+
+    Args:
+      game: with more than MOST_ACTIONS actions, or with chance, it gets slots in any case, as many as it needs.
+      wanted: at most so many; but no fewer than a roll of the dice has outcomes.
+    """
+    most = max(game.max_legal_actions, num_outcomes(game))
+    if wanted is None:
+        return most if game.num_actions > MOST_ACTIONS or game.has_chance else None
+    return min(max(wanted, num_outcomes(game)), most)
+
+
+def begin_search(
+    game: Game, model: Model, params: Any, rng_key: jax.Array, states: State, wanted_slots: int | None = None
+) -> Slotted:
+    """Evaluates the roots; returns them and the recurrent function, over slots where `num_slots` says so."""
+    root, width = model.root(params, rng_key, states), num_slots(game, wanted_slots)
+    if width is None:
+        return Slotted(root, model.recurrent, None, None)
+    legal = legal_events(game) if game.has_chance else game.legal_actions
+    return slotted(root, model.recurrent, jax.vmap(legal), width)
 
 
 def slotted(

@@ -12,8 +12,8 @@ import pytest
 
 from azjax import network
 from azjax.config import LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfPlayConfig
-from azjax.search import gumbel_policy, mask_logits, puct_policy, slotted
-from azjax.selfplay import draw_move, num_slots, play_ply, search_policy, start_lanes
+from azjax.search import gumbel_policy, mask_logits, num_slots, puct_policy, slotted
+from azjax.selfplay import draw_move, play_ply, search_policy, start_lanes
 from azjax.step import Step, make_mesh
 from azjax.targets import make_sample
 from envs.random_games import random_games
@@ -91,11 +91,9 @@ def test_which_games_have_slots():
     class Wide(TicTacToe):
         num_actions = 129
 
-    plain = RunConfig(game="tic_tac_toe")
-    assert num_slots(plain, TIC_TAC_TOE) is None and num_slots(plain, Wide()) == 9
-    assert num_slots(CONFIG, TIC_TAC_TOE) == 4
-    wider = dataclasses.replace(CONFIG, search=SearchConfig(slots=50))
-    assert num_slots(wider, TIC_TAC_TOE) == 9
+    assert num_slots(TIC_TAC_TOE) is None and num_slots(Wide()) == 9
+    assert num_slots(TIC_TAC_TOE, CONFIG.search.slots) == 4
+    assert num_slots(TIC_TAC_TOE, wanted=50) == 9
 
 
 @pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
