@@ -132,10 +132,14 @@ def _play(game: Game, games: int, seed: int) -> PlayedGames:
     before = None
     states, positions, record = [], [], []
     turns_after_end = 0
+    chance_moves_nothing_else = _chance_check(game)
     for turn in random_games(game, init_keys, np.random.default_rng(seed)):
         _check_position(game, turn, plies)
+        chance_moves_nothing_else(turn)
         if before is not None:
             _check_absorbed(game, before, turn)
+            again = before.position.is_chance & turn.position.is_chance
+            _require_each(~again, game, "is_chance", turn.number, lambda i: "an outcome is followed by another")
         playing = ~turn.position.terminated
         plies += playing & ~turn.position.is_chance
         states.append(jax.tree.map(lambda leaf: leaf[0].copy(), turn.state))
@@ -185,10 +189,44 @@ def _check_position(game: Game, turn: Turn, plies: np.ndarray) -> None:
     each(np.isfinite(position.observation).all((1, 2, 3)), "observe", lambda i: "not every number is finite")
     within = over | position.is_chance | (plies < game.max_plies)
     each(within, "max_plies", lambda i: f"goes on after {plies[i]} plies, expected {game.max_plies} at most")
+    declared, waits = game.has_chance, position.is_chance
+    each(declared | ~waits, "is_chance", lambda i: "a chance state, and has_chance says that there are none")
+    each(
+        ~waits | (count == 0), "legal_action_mask", lambda i: f"{count[i]} legal moves in a chance state, expected none"
+    )
     if position.is_chance.any():
         probs = np.asarray(jax.vmap(game.chance_probs)(turn.state))
         proper = (probs >= 0).all(-1) & (np.abs(probs.sum(-1) - 1) < 1e-5)
         each(proper | ~position.is_chance, "chance_probs", lambda i: f"got {probs[i]}, expected probabilities")
+
+
+def _chance_check(game: Game) -> Callable[[Turn], None]:
+    """Returns what requires that `step` changes nothing in a chance state, and `step_chance` nothing elsewhere."""
+    if not game.has_chance:
+        return lambda turn: None
+
+    def other(state: State, event: jax.Array) -> State:
+        waits = game.is_chance(state)
+        moved, drawn = game.step(state, event), game.step_chance(state, event)
+        return jax.tree.map(lambda a, b: jnp.where(waits, a, b), moved, drawn)
+
+    other_event = jax.jit(jax.vmap(other))
+    events = ("step_chance where none is due", "step in a chance state")
+
+    def check(turn: Turn) -> None:
+        after = jax.device_get(other_event(turn.state, np.zeros_like(turn.event)))
+        for (path, old), new in zip(
+            jax.tree_util.tree_leaves_with_path(turn.state), jax.tree.leaves(after), strict=True
+        ):
+            same = (old == new).reshape(len(turn.event), -1).all(-1)
+            leaf = f"state{jax.tree_util.keystr(path)}"
+
+            def message(lane: int, leaf: str = leaf) -> str:
+                return f"{events[turn.position.is_chance[lane]]} changes the {leaf}"
+
+            _require_each(same, game, "is_chance", turn.number, message)
+
+    return check
 
 
 def _check_absorbed(game: Game, before: Turn, after: Turn) -> None:

@@ -84,12 +84,12 @@ class Dice(Game):
 
     def step(self, state, action):
         scores = state.scores + jnp.where(np.arange(2) == self.to_move(state), action, 0).astype(jnp.int8)
-        return absorb(self.terminated(state), state, DiceState(scores, state.ply, jnp.bool_(True)))
+        return absorb(self.terminated(state) | state.rolling, state, DiceState(scores, state.ply, jnp.bool_(True)))
 
     def step_chance(self, state, outcome):
         scores = state.scores + jnp.where(np.arange(2) == self.to_move(state), outcome, 0).astype(jnp.int8)
         moved = DiceState(scores, state.ply + jnp.int8(1), jnp.bool_(False))
-        return absorb(self.terminated(state), state, moved)
+        return absorb(~state.rolling, state, moved)
 
     def is_chance(self, state):
         return state.rolling

@@ -21,12 +21,13 @@ _STATE_BYTES = {
     "othello": 24,
     "hex": 128,
     "ultimate_tic_tac_toe": 40,
+    "backgammon": 32,
     "go_9x9": 2300,
     "go_13x13": 5000,
     "go_19x19": 10000,
 }
-# id: the symmetries that keep the starting position, where not all do
-_REPLAYED = {"othello": 4}
+# id: the symmetries that keep the starting position, where not all do; of games with chance none is replayed
+_REPLAYED = {"othello": 4, "backgammon": 0}
 _LONG = {"go_13x13", "go_19x19"}  # hundreds of plies a game
 
 
@@ -66,6 +67,7 @@ def test_game_keeps_the_contract(name):
         ("go,size=2,suicide=true", 8),
         ("go,size=5,komi=0", 8),
         ("go,size=4,max_plies=12", 8),
+        ("backgammon,max_plies=150", 0),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):
@@ -263,3 +265,59 @@ def test_chances_that_are_no_probabilities_are_found(dice_game):
 
     with pytest.raises(AssertionError, match=r"dice: chance_probs: game 0 after 1 events: got \[0.5"):
         check_game(Loaded())
+
+
+def _moves_while_rolling(dice):
+    class Broken(dice):
+        def step(self, state, action):
+            return dataclasses.replace(super().step(state, action), ply=state.ply + state.rolling.astype(jnp.int8))
+
+    return Broken()
+
+
+def _rolls_before_the_move(dice):
+    class Broken(dice):
+        def step_chance(self, state, outcome):
+            return super().step_chance(dataclasses.replace(state, rolling=~self.terminated(state)), outcome)
+
+    return Broken()
+
+
+def _rolls_twice(dice):
+    class Broken(dice):
+        def step_chance(self, state, outcome):
+            after = super().step_chance(state, outcome)
+            again = state.rolling & (outcome == 1)
+            return dataclasses.replace(after, rolling=again, ply=jnp.where(again, state.ply, after.ply))
+
+    return Broken()
+
+
+def _legal_while_rolling(dice):
+    class Broken(dice):
+        def legal_action_mask(self, state):
+            return jnp.broadcast_to(~self.terminated(state), (2,))
+
+    return Broken()
+
+
+def _undeclared(dice):
+    class Broken(dice):
+        has_chance = False
+
+    return Broken()
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (_moves_while_rolling, r"is_chance: game 0 after 1 events: step in a chance state changes the state\.ply"),
+        (_rolls_before_the_move, r"is_chance: game 0 after 0 events: step_chance where none is due changes the state"),
+        (_rolls_twice, "is_chance: game . after 2 events: an outcome is followed by another"),
+        (_legal_while_rolling, "legal_action_mask: game 0 after 1 events: 2 legal moves in a chance state"),
+        (_undeclared, "is_chance: game 0 after 1 events: a chance state, and has_chance says"),
+    ],
+)
+def test_chance_at_the_wrong_time_is_found(broken, message, dice_game):
+    with pytest.raises(AssertionError, match=f"dice: {message}"):
+        check_game(broken(type(dice_game)), games=8, thorough=False)
