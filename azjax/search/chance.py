@@ -39,8 +39,8 @@ def apply_events(game: Game) -> Callable[[State, jax.Array], State]:
 def evaluate_events(game: Game, evaluate: Callable) -> Callable:
     """Turns (params, rng_key, states) -> (logits [B, A], value [B]) into one with logits [B, A + C] of events.
 
-    A chance node is worth what the evaluation (or the result, if the game ends there) says of one of its outcomes, drawn
-    by its probability: right on average, and the network need not know positions without dice.
+    A chance node is worth what the evaluation (or the result, if the game ends there) says of one of its outcomes,
+    drawn by its probability: right on average, and the network need not know positions without dice.
     """
     probabilities, is_chance, to_move = map(jax.vmap, (game.chance_probs, game.is_chance, game.to_move))
     terminated, returns = map(jax.vmap, (game.terminated, game.returns))

@@ -29,6 +29,7 @@ from azjax.search.tree import (
     plant,
     put,
     put_edge,
+    put_node,
     take,
 )
 
@@ -175,7 +176,7 @@ def grow(
 ) -> GrowingTree:
     """Adds simulations to a tree, whose nodes from `first_node` on are free in every game; the rest as in `search`.
 
-    The caller sees to it that there is room: nodes past the last are lost.
+    The caller sees to it that there is room.
 
     XLA writes an array in place only if everything that reads its old contents provably comes before: so what a
     simulation reads of a node it also hands on to what is written, and a new node is chosen at from its own row.
@@ -230,7 +231,7 @@ def settle(
         leaf_discount=jnp.where(is_new, output.discount, walk.last(walk.discounts)),
     )
     tree = _add_node(tree, node, is_new, parent, action, output, embedding)
-    tree = tree._replace(next_action=tree.next_action.at[node].set(selection.fresh(output, walk.length)))
+    tree = tree._replace(next_action=put_node(tree.next_action, node, selection.fresh(output, walk.length)))
     leaf = jnp.where(is_new, node, walk.child).astype(jnp.int32)
     flat_leaf = flat_node(tree, leaf, lanes)
     tree = tree._replace(
@@ -322,15 +323,17 @@ def _add_node(
     embedding: Any,
 ) -> GrowingTree:
     """Writes node int32[] of every game; where `is_new` is False the slot stays one that no edge leads to."""
+    lanes = jnp.arange(tree.node_visits.shape[1], dtype=jnp.int32)
     return tree._replace(
-        prior_logits=tree.prior_logits.at[node].set(output.prior_logits.astype(jnp.float32)),
-        raw_values=tree.raw_values.at[node].set(jnp.where(is_new, output.value, 0)),
-        node_values=tree.node_values.at[node].set(jnp.where(is_new, output.value, 0)),
-        parents=tree.parents.at[node].set(jnp.where(is_new, parent, NO_NODE)),
-        action_from_parent=tree.action_from_parent.at[node].set(jnp.where(is_new, action, NO_NODE)),
-        rewards=tree.rewards.at[node].set(jnp.where(is_new, output.reward, 0)),
-        discounts=tree.discounts.at[node].set(jnp.where(is_new, output.discount, 1)),
-        embeddings=jax.tree.map(lambda all_, new: all_.at[node].set(new), tree.embeddings, embedding),
+        prior_logits=put_node(tree.prior_logits, node, output.prior_logits),
+        raw_values=put_node(tree.raw_values, node, jnp.where(is_new, output.value, 0)),
+        # Scattered, because a scatter follows: XLA fuses a slice's update with what it does for that, and copies all.
+        node_values=put(tree.node_values, flat_node(tree, node, lanes), jnp.where(is_new, output.value, 0)),
+        parents=put_node(tree.parents, node, jnp.where(is_new, parent, NO_NODE)),
+        action_from_parent=put_node(tree.action_from_parent, node, jnp.where(is_new, action, NO_NODE)),
+        rewards=put_node(tree.rewards, node, jnp.where(is_new, output.reward, 0)),
+        discounts=put_node(tree.discounts, node, jnp.where(is_new, output.discount, 1)),
+        embeddings=jax.tree.map(lambda all_, new: put_node(all_, node, new), tree.embeddings, embedding),
     )
 
 

@@ -75,6 +75,11 @@ def take(array: jax.Array, flat: jax.Array) -> jax.Array:
     return merged(array).at[flat].get(mode="promise_in_bounds")
 
 
+def put_node(array: jax.Array, node: jax.Array, values: jax.Array) -> jax.Array:
+    """Writes node int32[] of [N, B, ...] in every game; it must be in range: `at[node].set` would look first."""
+    return jax.lax.dynamic_update_index_in_dim(array, values.astype(array.dtype), node, 0)
+
+
 def put(array: jax.Array, flat: jax.Array, values: jax.Array) -> jax.Array:
     """Writes entries of [N, B] at flat (node, lane) indices; indices past the end are dropped."""
     written = merged(array).at[flat].set(values.astype(array.dtype), mode="drop", unique_indices=True)

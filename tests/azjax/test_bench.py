@@ -93,14 +93,20 @@ def test_a_run_of_another_game_is_refused():
 # ---- search
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
-def test_both_searches_add_one_node_a_simulation(algorithm):
-    case = Case(algorithm, 5, 12, 8)
-    theirs = mctx.muzero_policy if algorithm == "puct" else mctx.gumbel_muzero_policy
+@pytest.mark.parametrize("case", [Case("puct", 5, 12, 8), Case("gumbel", 5, 12, 8), Case("puct", 40, 12, 8, 4, 6)])
+def test_both_searches_add_one_node_a_simulation(case):
+    theirs = mctx.muzero_policy if case.algorithm == "puct" else mctx.gumbel_muzero_policy
     for policy in (_ours(case), theirs):
         trace, parents = _program(policy, case)(jax.random.key(0))
         assert np.isfinite(trace) and parents.shape == (8, 13)
         assert (np.asarray(parents)[:, 1:] >= 0).all()
+
+
+def test_slots_are_searched_as_all_actions_are():
+    case = Case("puct", 40, 24, 8, legal=4, slots=6)
+    _, by_slot = _program(_ours(case), case)(jax.random.key(0))
+    _, dense = _program(_ours(case._replace(slots=None)), case)(jax.random.key(0))
+    np.testing.assert_array_equal(by_slot, dense)
 
 
 def test_depth_of_nodes():
@@ -121,3 +127,7 @@ def test_search_is_benchmarked_beside_mctx(monkeypatch, capsys):
         assert row["unit"] == "us" and row["ours"] > 0
         assert row["ratio"] == pytest.approx(row["reference"] / row["ours"], rel=1e-3)
     assert next(iter(report["depth"].values()))["max"] >= 1
+    sizes = report["bytes"]["search puct A=4 N=6 B=2"]
+    assert sizes["tree"] == 2 * sizes["lane"] == 2 * 7 * sizes["node"]
+    assert sizes["node"] == 4 * 4 * 4 + 8 * 4 + 4  # four numbers an edge, eight a node, the position
+    assert sizes["compiled"] > sizes["tree"] / 2
