@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 
+from azjax.bench.parallel import SETTINGS, bench_parallel
 from azjax.bench.report import comparison, machine
 from azjax.search import gumbel_policy, is_illegal, puct_policy, slotted
 from azjax.search.model import mix_bits
@@ -46,7 +47,7 @@ LONG, SHORT = Case("puct", 49, 800, 64), Case("puct", 49, 50, 64)
 
 def bench_search(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """Measures microseconds a simulation and game: PUCT against mctx.muzero_policy, Gumbel against
-    mctx.gumbel_muzero_policy, and a long search against a short one.
+    mctx.gumbel_muzero_policy, a long search against a short one, and one game's search with `parallel` and without.
 
     No node is terminal, so that both sides add one node a simulation. Both run in turns on the first device; the
     figures are medians of ROUNDS turns. Every output is used.
@@ -73,6 +74,7 @@ def bench_search(say: Callable[[str], None] = lambda line: None) -> dict[str, An
     times = [_in_turns([_program(_ours(case), case)], case)[0] for case in (LONG, SHORT)]
     name = f"search puct, N={LONG.simulations} against N={SHORT.simulations}, A={LONG.actions} B={LONG.games}"
     rows.append(comparison(name, times[0], times[1], f"{SHORT.simulations} simulations", "us", lower_is_better=True))
+    rows += [bench_parallel(setting, say) for setting in SETTINGS]
     return {**machine(1), "rows": rows, "depth": depths, "bytes": sizes}
 
 

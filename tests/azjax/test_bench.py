@@ -12,9 +12,11 @@ import pytest
 import envs
 from azjax import network
 from azjax.bench import bench_table
+from azjax.bench.parallel import Setting
 from azjax.bench.search import Case, _depth, _ours, _program
 from azjax.bench.selfplay import ROUNDS, Tally, _config, _forward, _play_for, _selfplay
 from azjax.cli import main
+from azjax.config import NetworkConfig
 from azjax.players import LoadedRun
 from azjax.presets import preset
 from azjax.selfplay import start_lanes
@@ -119,11 +121,15 @@ def test_search_is_benchmarked_beside_mctx(monkeypatch, capsys):
     monkeypatch.setattr(search, "CASES", (Case("puct", 4, 6, 2),))
     monkeypatch.setattr(search, "LONG", Case("puct", 4, 8, 2))
     monkeypatch.setattr(search, "SHORT", Case("puct", 4, 4, 2))
+    monkeypatch.setattr(
+        search, "SETTINGS", (Setting(game="tic_tac_toe", network=NetworkConfig(width=8), simulations=4),)
+    )
     assert main(["bench", "search", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    ours, long = report["rows"]
+    ours, long, parallel = report["rows"]
+    assert parallel["unit"] == "ms a move" and parallel["ratio"] > 0
     assert ours["reference_name"] == "mctx.muzero_policy" and long["reference_name"] == "4 simulations"
-    for row in report["rows"]:
+    for row in (ours, long):
         assert row["unit"] == "us" and row["ours"] > 0
         assert row["ratio"] == pytest.approx(row["reference"] / row["ours"], rel=1e-3)
     assert next(iter(report["depth"].values()))["max"] >= 1
