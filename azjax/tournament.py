@@ -1,14 +1,17 @@
 """Tournaments: matches between pairs of players, and their results as ratings take them."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from jax.sharding import Mesh
 
 from azjax.arena import Match, play_match
 from azjax.players import Player
 from azjax.rating import PairResult, score_interval
+from azjax.sprt import Sprt, count_pairs
 from envs.core import Game
 
 
@@ -67,6 +70,68 @@ def round_robin(
         matches.append(match)
         results += pair_results(match)
     return matches, results
+
+
+def sequential_match(
+    game: Game,
+    a: Player,
+    b: Player,
+    sprt: Sprt,
+    *,
+    games: int,
+    mesh: Mesh,
+    seed: int = 0,
+    opening_plies: int = 2,
+    lanes: int = 512,
+    on_round: Callable[[Match], None] = lambda match: None,
+) -> Match:
+    """Plays rounds of games until `sprt` has decided, or `games` are played.
+
+    A round's games are all finished before the test looks at them: stopping at once would favour short games.
+
+    Args:
+      game, a, b, mesh, seed, opening_plies: as `play_match`; round i has the seed `seed + i`.
+      sprt: the test, of a against b.
+      games: at most, an even number.
+      lanes: games side by side, and of a round.
+      on_round: called after each round with all games so far.
+    """
+    done: Match | None = None
+    number = 0
+    while done is None or (done.games < games and sprt.accepted(match_pairs(done)) is None):
+        left = games if done is None else games - done.games
+        part = play_match(
+            game,
+            a,
+            b,
+            games=min(left, max(2, lanes // 2 * 2)),
+            mesh=mesh,
+            seed=seed + number,
+            opening_plies=opening_plies,
+            lanes=lanes,
+        )
+        done = part if done is None else _joined(done, part)
+        number += 1
+        on_round(done)
+    return done
+
+
+def match_pairs(match: Match) -> np.ndarray:
+    """Returns int64[5], the match's pairs of games by a's points (`azjax.sprt.count_pairs`)."""
+    return count_pairs([record.returns[number % 2] for number, record in enumerate(match.records)])
+
+
+def _joined(one: Match, other: Match) -> Match:
+    records = one.records + other.records
+    return dataclasses.replace(
+        one,
+        wins=one.wins + other.wins,
+        draws=one.draws + other.draws,
+        losses=one.losses + other.losses,
+        distinct=len({record.actions for record in records}),
+        seconds=one.seconds + other.seconds,
+        records=records,
+    )
 
 
 def pair_results(match: Match) -> list[PairResult]:

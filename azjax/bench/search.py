@@ -115,7 +115,7 @@ def _evaluate(place: jax.Array, case: Case) -> tuple[jax.Array, jax.Array]:
     return logits, value
 
 
-def _bytes(case: Case, program: Callable) -> dict[str, int]:
+def _bytes(case: Case, program: Any) -> dict[str, int]:
     """Returns what a node and a game's tree take by their shapes, all trees, and XLA's scratch memory of the search."""
 
     def planted() -> Any:
@@ -132,7 +132,7 @@ def _bytes(case: Case, program: Callable) -> dict[str, int]:
     return {"node": lane // (case.simulations + 1), "lane": lane, "tree": tree, "compiled": int(compiled)}
 
 
-def _program(policy: Callable, case: Case) -> Callable[[jax.Array], Any]:
+def _program(policy: Callable, case: Case) -> Any:
     """Compiles a search of `case.games` new positions: key -> (trace of all results, parents int32[B, N])."""
 
     def recurrent(params: Any, rng_key: jax.Array, action: jax.Array, place: jax.Array) -> tuple[Any, jax.Array]:

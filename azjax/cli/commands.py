@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from azjax.arena import Match as Result
     from azjax.players import Player
+    from azjax.sprt import Sprt
     from envs.core import Game
 
 PROGRESS_SECONDS = 5.0
@@ -104,21 +105,25 @@ def match_players(options: Match) -> int:
     """azjax match."""
     game, mesh = _start(options.game)
     from azjax.arena import play_match
-    from azjax.tournament import match_json
+    from azjax.sprt import Sprt
+    from azjax.tournament import match_json, match_pairs, sequential_match
 
     a, b = _players(game, (options.a, options.b))
-    result = play_match(
-        game,
-        a,
-        b,
-        games=options.games,
-        mesh=mesh,
-        seed=options.seed,
-        opening_plies=options.opening_plies,
-        lanes=options.lanes,
-        on_progress=_Progress(f"{options.a} against {options.b}"),
-    )
-    summary = match_json(result) | {"seed": options.seed, "opening_plies": options.opening_plies}
+    shared: dict[str, Any] = {
+        "games": options.games,
+        "mesh": mesh,
+        "seed": options.seed,
+        "opening_plies": options.opening_plies,
+        "lanes": options.lanes,
+    }
+    summary: dict[str, Any] = {}
+    if options.sprt is None:
+        result = play_match(game, a, b, **shared, on_progress=_Progress(f"{options.a} against {options.b}"))
+    else:
+        sprt = Sprt(elo0=options.elos()[0], elo1=options.elos()[1])
+        result = sequential_match(game, a, b, sprt, **shared, on_round=lambda match: _tell_sprt(sprt, match))
+        summary = {"sprt": sprt.to_json(match_pairs(result))}
+    summary = match_json(result) | {"seed": options.seed, "opening_plies": options.opening_plies} | summary
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "match.json").write_text(json.dumps(summary) + "\n", encoding="utf-8")
@@ -294,6 +299,18 @@ def _rated_words(options: Rate) -> list[str]:
         raise ValueError(f"run: {options.run} has no checkpoint, expected at least one")
     agents = [f"run:{options.run}@{step}" for step in steps]
     return [*(word for word in ANCHORS if word not in words), *words, *agents]
+
+
+def _tell_sprt(sprt: "Sprt", match: "Result") -> None:
+    from azjax.tournament import match_pairs
+
+    pairs, (lower, upper) = match_pairs(match), sprt.bounds
+    verdict = {"H0": f"{sprt.elo0:g} Elo", "H1": f"{sprt.elo1:g} Elo", None: "undecided"}[sprt.accepted(pairs)]
+    print(
+        f"{match.games} games: log-likelihood ratio {sprt.llr(pairs):.2f} of {lower:.2f} to {upper:.2f}, {verdict}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _match_line(result: "Result") -> str:

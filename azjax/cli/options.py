@@ -96,6 +96,8 @@ class Match:
     """Random plies before the players take over."""
     lanes: int = 512
     """Games side by side, at most."""
+    sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
+    """Stop as soon as it is decided whether A is ELO0 or ELO1 stronger (errors of 5 %), at the latest after GAMES."""
     out: Directory = None
     """Write match.json and games.jsonl into this directory."""
     json: Json = False
@@ -106,6 +108,22 @@ class Match:
         _seed(self.seed)
         _at_least("opening-plies", self.opening_plies, 0)
         _at_least("lanes", self.lanes, 1)
+        if self.sprt is not None:
+            self.elos()
+
+    def elos(self) -> tuple[float, float]:
+        """Returns the two differences of --sprt.
+
+        Raises:
+          ValueError: they are not two numbers.
+        """
+        try:
+            elo0, elo1 = map(float, (self.sprt or "").split(","))
+        except ValueError:
+            raise ValueError(f"--sprt: got {self.sprt!r}, expected two Elo differences such as 0,10") from None
+        if not -2000 <= elo0 < elo1 <= 2000:
+            raise ValueError(f"--sprt: got {self.sprt}, expected two Elo differences, the lower first")
+        return elo0, elo1
 
 
 @dataclass(frozen=True, kw_only=True)
