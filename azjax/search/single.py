@@ -16,8 +16,11 @@ from azjax.search.choice import Selection
 from azjax.search.loop import grow
 from azjax.search.model import Model
 from azjax.search.selection import is_illegal, select_puct
+from azjax.search.slots import begin_recurrent, begin_search, num_slots
 from azjax.search.tree import NO_NODE, ROOT, GrowingTree, plant
 from azjax.search.wave import grow_wave
+from envs.chance import num_outcomes
+from envs.core import Game
 
 _LONGEST_WALK = 128
 """Edges of a walk in a wave, which chooses anew at as many nodes after each of its walks."""
@@ -27,7 +30,7 @@ class Look(NamedTuple):
     """What a search says of its position so far; the view of the player to move."""
 
     action: int  # the most visited
-    visits: np.ndarray  # int32[A]
+    visits: np.ndarray  # int32[A], with chance [A + C]: moves, then outcomes
     qvalues: np.ndarray  # float32[A], 0 where not visited
     prior: np.ndarray  # float32[A]
     value: float
@@ -40,6 +43,7 @@ class TreeSearch:
 
     def __init__(
         self,
+        game: Game,
         model: Model,
         params: Any,
         *,
@@ -49,18 +53,19 @@ class TreeSearch:
         c_init: float = 1.25,
         c_base: float = 19652.0,
         c_puct: float | None = None,
-        has_chance: bool = False,
+        slots: int | None = None,
     ):
         """Starts without a position.
 
         Args:
-          model: the game and its evaluation, over all actions (no slots).
+          game: the rules. In a game with chance the dice are actions too, A + outcome, to `advance` by.
+          model: the game and its evaluation, unmasked where the game gets slots (`num_slots`).
           params: of the evaluation.
           capacity: most simulations that a tree holds.
           chunk: simulations of one compiled call: how finely time is kept.
           wave: simulations evaluated as one batch, by virtual loss (`grow_wave`); 1: one after the other.
           c_init, c_base, c_puct: exploration.
-          has_chance: nodes may be chance nodes (azjax/search/chance.py): the dice are an action to `advance` by.
+          slots: most legal actions of a node that are searched; see `num_slots`.
 
         Raises:
           ValueError: a size is below 1.
@@ -71,11 +76,13 @@ class TreeSearch:
         self._model, self._params, self._chunk = model, params, min(chunk, capacity)
         self._num_nodes = capacity + 1
         select = functools.partial(select_puct, c_init=c_init, c_base=c_base, c_puct=c_puct)
-        select = with_chance(select) if has_chance else select
+        select = with_chance(select) if game.has_chance else select
+        recurrent = begin_recurrent(game, model, slots)
+        self._num_events, self._has_slots = game.num_actions + num_outcomes(game), num_slots(game, slots) is not None
 
         def plant_one(params: Any, rng_key: jax.Array, state: Any) -> GrowingTree:
             states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
-            return plant(model.root(params, rng_key, states), self._num_nodes)
+            return plant(begin_search(game, model, params, rng_key, states, slots).root, self._num_nodes)
 
         def grow_some(params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, number: int) -> GrowingTree:
             invalid = is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32)
@@ -84,7 +91,7 @@ class TreeSearch:
                     tree,
                     rng_key,
                     params=params,
-                    recurrent_fn=model.recurrent,
+                    recurrent_fn=recurrent,
                     root_action_selection_fn=select,
                     interior_action_selection_fn=select,
                     first_node=first,
@@ -100,7 +107,7 @@ class TreeSearch:
                     tree,
                     jax.random.fold_in(rng_key, turn),
                     params=params,
-                    recurrent_fn=model.recurrent,
+                    recurrent_fn=recurrent,
                     selection=selection,
                     first_node=first + turn * wave,
                     width=width,
@@ -157,17 +164,27 @@ class TreeSearch:
         )
         legal = ~np.asarray(is_illegal(tree.prior_logits[ROOT, 0]))
         prior = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])) * legal
+        table = self._table(tree)
         # Before the first simulation the prior decides.
         scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
-        line, node = [int(np.argmax(scores))], int(children[ROOT, np.argmax(scores)])
-        while node != NO_NODE and visits[node].any():
-            line.append(int(np.argmax(visits[node])))
-            node = int(children[node, line[-1]])
+        line, edge, node = [], int(np.argmax(scores)), ROOT
+        while True:
+            line.append(int(table[node, edge]))
+            node = int(children[node, edge])
+            if node == NO_NODE or not visits[node].any():
+                break
+            edge = int(np.argmax(visits[node]))
+
+        def by_action(edges: np.ndarray) -> np.ndarray:
+            full = np.zeros(self._num_events, edges.dtype)
+            full[table[ROOT][legal]] = edges[legal]
+            return full
+
         return Look(
             action=line[0],
-            visits=visits[ROOT],
-            qvalues=qvalues[ROOT],
-            prior=prior,
+            visits=by_action(visits[ROOT]),
+            qvalues=by_action(qvalues[ROOT]),
+            prior=by_action(prior),
             value=float(tree.node_values[ROOT, 0]),
             simulations=int(visits[ROOT].sum()),
             principal_variation=tuple(line),
@@ -180,12 +197,19 @@ class TreeSearch:
           False where nothing is known of the move, so that `start` is needed: it was never tried, or it ends the game.
         """
         tree = self._position()
-        child = int(tree.children[ROOT, 0, action])
+        edges = np.flatnonzero(self._table(tree)[ROOT] == action)
+        child = int(tree.children[ROOT, 0, edges[0]]) if edges.size else NO_NODE
         if child == NO_NODE or float(tree.discounts[child, 0]) == 0:
             self._tree, self._used = None, 0
             return False
         self._tree, self._used = _rerooted(tree, child, self._used)
         return True
+
+    def _table(self, tree: GrowingTree) -> np.ndarray:
+        """Returns the action of each edge, int[N, W], -1 where there is none."""
+        if self._has_slots:
+            return np.asarray(tree.embeddings.actions[:, 0])
+        return np.broadcast_to(np.arange(self._num_events), (self._num_nodes, self._num_events))
 
     def _position(self) -> GrowingTree:
         if self._tree is None:

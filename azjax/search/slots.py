@@ -60,8 +60,17 @@ def begin_search(
     root, width = model.root(params, rng_key, states), num_slots(game, wanted_slots)
     if width is None:
         return Slotted(root, model.recurrent, None, None)
-    legal = legal_events(game) if game.has_chance else game.legal_actions
-    return slotted(root, model.recurrent, jax.vmap(legal), width)
+    return slotted(root, model.recurrent, _legal(game), width)
+
+
+def begin_recurrent(game: Game, model: Model, wanted_slots: int | None = None) -> mctx.RecurrentFn:
+    """Returns the recurrent function of `begin_search` alone."""
+    width = num_slots(game, wanted_slots)
+    return model.recurrent if width is None else slotted_recurrent(model.recurrent, _legal(game), width)
+
+
+def _legal(game: Game) -> Callable[[State], jax.Array]:
+    return jax.vmap(legal_events(game) if game.has_chance else game.legal_actions)
 
 
 def slotted(
@@ -79,6 +88,15 @@ def slotted(
       width: W, at most K: the slots go to the actions with the highest priors; None: K.
     """
     logits, actions, cut = _table(root.prior_logits, legal_actions(root.embedding), width)
+    place = Place(root.embedding, actions)
+    recurrent = slotted_recurrent(recurrent_fn, legal_actions, width)
+    return Slotted(root.replace(prior_logits=logits, embedding=place), recurrent, actions, cut)
+
+
+def slotted_recurrent(
+    recurrent_fn: mctx.RecurrentFn, legal_actions: Callable[[Any], jax.Array], width: int | None = None
+) -> mctx.RecurrentFn:
+    """Turns a recurrent function over A actions into one over W slots; see `slotted`."""
 
     def recurrent(
         params: Any, rng_key: jax.Array, slot: jax.Array, place: Place
@@ -88,8 +106,7 @@ def slotted(
         logits, actions, _ = _table(output.prior_logits, legal_actions(inner), width)
         return output.replace(prior_logits=logits), Place(inner, actions)
 
-    place = Place(root.embedding, actions)
-    return Slotted(root.replace(prior_logits=logits, embedding=place), recurrent, actions, cut)
+    return recurrent
 
 
 def action_of(actions: jax.Array | None, slot: jax.Array) -> jax.Array:

@@ -199,7 +199,7 @@ def test_a_chance_node_is_worth_one_of_its_outcomes():
 
 
 def test_tree_search_rolls_too():
-    search = TreeSearch(MODEL, (), capacity=600, has_chance=True)
+    search = TreeSearch(GAME, MODEL, (), capacity=600)
     search.start(jax.tree.map(lambda leaf: leaf[0], after_rolls(0)))
     search.grow(400)
     look = search.look()

@@ -34,7 +34,7 @@ def after(*moves):
 
 @pytest.fixture(scope="module")
 def searcher():
-    return TreeSearch(MODEL, (), capacity=120, chunk=7)
+    return TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=7)
 
 
 def same(one, other):
@@ -70,7 +70,7 @@ def test_a_kept_tree_goes_on_as_a_search_from_there_would(searcher, seed):
     kept = searcher.look()
     assert kept.simulations == best.visits[best.action] - 1 > 5
     assert kept.principal_variation == best.principal_variation[1:]
-    again = TreeSearch(MODEL, (), capacity=120, chunk=7)
+    again = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=7)
     again.start(after(*moves, best.action))
     again.grow(kept.simulations)
     same(kept, again.look())
@@ -89,7 +89,7 @@ def test_a_wave_of_one_is_a_simulation(searcher):
     """By the wave's own code: a wave of 2 with one simulation left is a wave of one."""
     searcher.start(after(4, 0))
     searcher.grow(21)
-    waves = TreeSearch(MODEL, (), capacity=120, chunk=1, wave=2)
+    waves = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=1, wave=2)
     waves.start(after(4, 0))
     assert waves.grow(21) == 21
     same(searcher.look(), waves.look())
@@ -97,7 +97,7 @@ def test_a_wave_of_one_is_a_simulation(searcher):
 
 @pytest.mark.parametrize("wave", [4, 16])
 def test_waves_keep_the_trees_books(wave):
-    search = TreeSearch(MODEL, (), capacity=120, chunk=48, wave=wave)
+    search = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=48, wave=wave)
     search.start(after(4, 0))
     assert search.grow(100) == 100
     look, tree = search.look(), search._tree
@@ -128,14 +128,14 @@ def test_waves_keep_the_trees_books(wave):
             mean = (own * raw[node] + (visits[node, taken] * of_edge).sum()) / counts[node]
             np.testing.assert_allclose(values[node], mean, atol=1e-5)
     # A wave spreads out: its walks are not all one.
-    first = TreeSearch(MODEL, (), capacity=120, chunk=wave, wave=wave)
+    first = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=wave, wave=wave)
     first.start(after(4, 0))
     first.grow(wave)
     assert (first.look().visits > 0).sum() >= min(wave, 7) / 2
 
 
 def test_waves_find_a_win_in_one():
-    search = TreeSearch(MODEL, (), capacity=64, chunk=16, wave=8)
+    search = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=64, chunk=16, wave=8)
     search.start(after(0, 3, 1, 4))
     search.grow()
     assert search.look().action == 2 and search.look().qvalues[2] == 1
@@ -179,4 +179,31 @@ def test_a_move_never_tried_needs_a_new_start(searcher):
 @pytest.mark.parametrize("wrong", [{"capacity": 0}, {"capacity": 5, "chunk": 0}, {"capacity": 5, "wave": 0}])
 def test_sizes_below_1_are_refused(wrong):
     with pytest.raises(ValueError, match="expected at least 1"):
-        TreeSearch(MODEL, (), **wrong)
+        TreeSearch(TIC_TAC_TOE, MODEL, (), **wrong)
+
+
+@pytest.mark.parametrize("wave", [1, 3])
+def test_over_slots_it_is_the_same_search(searcher, wave):
+    model = game_model(TIC_TAC_TOE, evaluate, masked=False)
+    plain = searcher if wave == 1 else TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=7, wave=wave)
+    narrow = TreeSearch(TIC_TAC_TOE, model, (), capacity=120, chunk=7, wave=wave, slots=9)
+    for search in (plain, narrow):
+        search.start(after(4, 0))
+        search.grow(42)
+    same(plain.look(), narrow.look())
+    action = plain.look().action
+    assert plain.advance(action) and narrow.advance(action)
+    same(plain.look(), narrow.look())
+    assert not narrow.advance(4)  # taken, so in no slot
+
+
+def test_only_as_many_moves_as_there_are_slots_are_searched():
+    model = game_model(TIC_TAC_TOE, evaluate, masked=False)
+    search = TreeSearch(TIC_TAC_TOE, model, (), capacity=60, slots=3)
+    search.start(after(4, 0))
+    search.grow(50)
+    look = search.look()
+    assert (look.visits > 0).sum() == 3 and look.visits.sum() == 50
+    full = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=60)
+    full.start(after(4, 0))
+    assert set(np.flatnonzero(look.visits)) == set(np.argsort(full.look().prior)[-3:])
