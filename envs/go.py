@@ -63,7 +63,7 @@ class Go(Game):
             raise ValueError(f"go: komi: got {self.komi!r}, expected a number such as 7.5")
         if not isinstance(self.suicide, bool):
             raise ValueError(f"go: suicide: got {self.suicide!r}, expected true or false")
-        object.__setattr__(self, "komi", float(self.komi))
+        object.__setattr__(self, "komi", float(self.komi) + 0.0)  # -0.0 would be an equal game of another id
         object.__setattr__(self, "max_plies", check_max_plies(self.max_plies, self._longest))
 
     @property
