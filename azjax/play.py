@@ -1,6 +1,9 @@
 """Play against an agent in the terminal: a game in progress (Session), and the conversation about it."""
 
+import datetime
 import functools
+import itertools
+import pathlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +17,8 @@ from rich.text import Text
 from azjax.players import Player
 from envs.chance import start_games, step_games
 from envs.core import Game, State
+from envs.game_files import check_format, games_text
+from envs.record import GameRecord
 
 HELP = """\
 a move        such as {example}; `moves` lists the legal ones
@@ -31,8 +36,10 @@ class Session:
         self._rng_key = jax.random.key(seed)
         self._advance, self._look = _programs(game)
         self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
-        states, _ = start_games(game, jax.random.fold_in(self._rng_key, 0), 1)
+        states, rolled = start_games(game, jax.random.fold_in(self._rng_key, 0), 1)
         self._states: list[State] = [jax.tree.map(lambda leaf: leaf[0], states)]
+        self._events = [self._rolled(rolled[0])]  # what led to each of the states: a move and the dice after it
+        self.resigned = False  # the person gave up
         self._read()
 
     @property
@@ -53,7 +60,7 @@ class Session:
         Raises:
           ValueError: one line: it names no move, or one that is not legal here.
         """
-        action = self.game.parse_action(text)
+        action = self.game.parse_move(self.state, text)
         if not 0 <= action < self.game.num_actions or not self._mask[action]:
             raise ValueError(f"move: got {text.strip()!r}, which is not legal here; `moves` lists the legal ones")
         return action
@@ -61,7 +68,9 @@ class Session:
     def play(self, action: int) -> None:
         """Makes a legal move, whoever's turn it is."""
         key = jax.random.fold_in(jax.random.fold_in(self._rng_key, 1), len(self._states))
-        self._states.append(self._advance(self.state, np.int32(action), key))
+        state, rolled = self._advance(self.state, np.int32(action), key)
+        self._states.append(state)
+        self._events.append((action, *self._rolled(rolled)))
         self._read()
 
     def suggest(self) -> int:
@@ -75,7 +84,7 @@ class Session:
         for plies in range(self.plies, 0, -1):
             state = self._states[plies - 1]
             if int(self.game.to_move(state)) == self.seat:
-                del self._states[plies:]
+                del self._states[plies:], self._events[plies:]
                 self._read()
                 return True
         return False
@@ -86,6 +95,25 @@ class Session:
             return f"The game was cut off after {self.plies} moves: no result."
         mine = self._returns[self.seat]
         return "You won." if mine > 0 else "You lost." if mine < 0 else "A draw."
+
+    def record(self) -> GameRecord:
+        """Returns the game so far, the person's name being "person"."""
+        returns, end = None, "unfinished"
+        if self.over:
+            returns, end = (self._returns[0], self._returns[1]), "plies" if self.truncated else "rules"
+        elif self.resigned:
+            returns, end = ((-1.0, 1.0), (1.0, -1.0))[self.seat], "resignation"
+        return GameRecord(
+            game=self.game.id,
+            players=("person", self.opponent.name) if self.seat == 0 else (self.opponent.name, "person"),
+            actions=tuple(itertools.chain(*self._events)),
+            returns=returns,
+            end=end,
+            date=datetime.date.today().isoformat(),
+        )
+
+    def _rolled(self, outcome: jax.Array) -> tuple[int, ...]:
+        return (self.game.num_actions + int(outcome),) if outcome >= 0 else ()
 
     def _read(self) -> None:
         mover, over, truncated, returns, mask = map(np.asarray, self._look(self.state))
@@ -110,8 +138,9 @@ def converse(session: Session, ask: Ask, tell: Tell) -> None:
         if session.mover != session.seat:
             tell("(thinking)", "plain")
             action = session.suggest()
+            name = game.move_name(session.state, action)
             session.play(action)
-            tell(f"{session.opponent.name} plays {game.action_name(action)}", "move")
+            tell(f"{session.opponent.name} plays {name}", "move")
             continue
         tell(game.render(session.state), "board")
         if not _decide(session, ask, tell):
@@ -132,14 +161,15 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
                 tell("Left the game.", "plain")
                 return False
             case "resign":
+                session.resigned = True
                 tell(f"You resigned; {session.opponent.name} won.", "result")
                 return False
             case "help" | "?":
-                tell(HELP.format(example=game.action_name(session.legal()[0])), "plain")
+                tell(HELP.format(example=game.move_name(session.state, session.legal()[0])), "plain")
             case "moves":
-                tell(" ".join(game.action_name(action) for action in session.legal()), "plain")
+                tell(" ".join(game.move_name(session.state, action) for action in session.legal()), "plain")
             case "hint":
-                tell(f"{session.opponent.name} would play {game.action_name(session.suggest())}", "plain")
+                tell(f"{session.opponent.name} would play {game.move_name(session.state, session.suggest())}", "plain")
             case "undo":
                 if session.undo():
                     return True
@@ -153,8 +183,13 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
                 return True
 
 
-def play_in_terminal(game: Game, opponent: Player, *, seat: int, seed: int = 0) -> int:
-    """Plays on stdin and stdout, which need not be a terminal; returns the exit status."""
+def play_in_terminal(
+    game: Game, opponent: Player, *, seat: int, seed: int = 0, record: pathlib.Path | None = None
+) -> int:
+    """Plays on stdin and stdout, which need not be a terminal; returns the exit status.
+
+    The game is added to the file `record`, however it ends, if a move was made.
+    """
     if reconfigure := getattr(sys.stdin, "reconfigure", None):
         reconfigure(errors="replace")
     console = Console(highlight=False, soft_wrap=True)
@@ -172,7 +207,15 @@ def play_in_terminal(game: Game, opponent: Player, *, seat: int, seed: int = 0) 
     def tell(text: str, kind: str) -> None:
         console.print(Text(text, style=_STYLES[kind]))
 
-    converse(Session(game, opponent, seat, seed), ask, tell)
+    session = Session(game, opponent, seat, seed)
+    if record is not None:
+        record.open("a").close()  # a file that cannot be written is told of before the game
+    try:
+        converse(session, ask, tell)
+    finally:
+        if record is not None and session.plies:
+            with record.open("a", encoding="utf-8") as file:
+                file.write(games_text(game, [session.record()], check_format(record)))
     return 0
 
 
@@ -180,14 +223,14 @@ _STYLES = {"board": "bold", "move": "cyan", "fault": "red", "result": "bold gree
 
 
 @functools.lru_cache
-def _programs(game: Game) -> tuple[Callable[..., State], Callable[[State], tuple[Any, ...]]]:
-    """Returns compiled step(state, action, rng_key), the dice that follow included, and look(state) -> mover, over,
-    truncated, returns, legal mask.
+def _programs(game: Game) -> tuple[Callable[..., tuple[State, jax.Array]], Callable[[State], tuple[Any, ...]]]:
+    """Returns compiled step(state, action, rng_key) -> (state, the outcome of the dice that follow, -1: none), and
+    look(state) -> mover, over, truncated, returns, legal mask.
     """
 
-    def step(state: State, action: jax.Array, rng_key: jax.Array) -> State:
-        states, _ = step_games(game, rng_key, jax.tree.map(lambda leaf: leaf[None], state), action[None])
-        return jax.tree.map(lambda leaf: leaf[0], states)
+    def step(state: State, action: jax.Array, rng_key: jax.Array) -> tuple[State, jax.Array]:
+        states, rolled = step_games(game, rng_key, jax.tree.map(lambda leaf: leaf[None], state), action[None])
+        return jax.tree.map(lambda leaf: leaf[0], states), rolled[0]
 
     def look(state: State) -> tuple[jax.Array, ...]:
         return (

@@ -91,14 +91,14 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "checkpoint": CheckpointConfig(every=40, keep=2, keep_every=120),
     },
     ("quick", "connect_four"): {
-        "steps": 450,
-        "network": NetworkConfig(kind="equivariant_mlp", width=192),
+        "steps": 400,
+        "network": NetworkConfig(kind="equivariant_mlp", width=384),
         "search": SearchConfig(algorithm="gumbel", simulations=16, considered_actions=7),
         "selfplay": SelfPlayConfig(lanes=1024, plies=8, temperature_plies=20, opening_plies=8),
         "replay": ReplayConfig(plies=384),
         "learner": LearnerConfig(batch=1024, updates=14, learning_rate=2e-3, outcome_weight=0.6, symmetry="none"),
-        "evaluation": EvaluationConfig(final_games=60, simulations=64),
-        "checkpoint": CheckpointConfig(every=45, keep=2, keep_every=135),
+        "evaluation": EvaluationConfig(final_games=40, simulations=64),
+        "checkpoint": CheckpointConfig(every=40, keep=2, keep_every=120),
     },
     ("quick", "tic_tac_toe"): {
         "steps": 120,

@@ -145,6 +145,28 @@ class Game(abc.ABC):
             example = self.action_name(0)
             raise ValueError(f"move: got {text!r}, expected one of this game's moves, such as {example!r}") from None
 
+    def move_name(self, state: State, action: int) -> str:
+        """Returns a move of this position as people write it (host side): where names depend on who moves."""
+        del state
+        return self.action_name(action)
+
+    def parse_move(self, state: State, text: str) -> int:
+        """Returns the action that `text` names in this position (host side); it need not be legal.
+
+        Raises:
+          ValueError: `text` names no move.
+        """
+        del state
+        return self.parse_action(text)
+
+    def parse_position(self, text: str) -> State:
+        """Returns the position that `text` describes, in the notation usual for the game (host side).
+
+        Raises:
+          ValueError: `text` is malformed, or the game has no such notation.
+        """
+        raise ValueError(f"position: got {text!r}, but {self.id} has no notation for positions; expected moves")
+
     def render(self, state: State) -> str:
         """Returns the board as text (host side, one position)."""
         return str(state)

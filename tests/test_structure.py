@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 # stand beside the command line and are imported by it.
 ORDER = """
     __init__ config presets types network search openings selfplay targets replay learner step players arena rating
-    sprt tournament report checkpoint rundir progress evaluation plan train play bench engines web cli __main__
+    sprt tournament report checkpoint rundir progress evaluation plan train play analysis bench engines web cli __main__
 """.split()
 
 GPL = {"bitbully", "bitbully_core", "chess", "cshogi", "pyffish", "shogi"}

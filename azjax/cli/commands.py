@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import envs
-from azjax.cli.options import Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
+from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
 from azjax.cli.parse import CommandLine, configure
 from azjax.config import RunConfig
 from azjax.presets import preset
@@ -42,6 +42,8 @@ def run(line: CommandLine) -> int:
             return rate(options)
         case Play() as options:
             return play(options)
+        case Analyze() as options:
+            return analyze(options)
         case Bench() as options:
             return bench(options)
 
@@ -107,6 +109,7 @@ def match_players(options: Match) -> int:
     from azjax.arena import play_match
     from azjax.sprt import Sprt
     from azjax.tournament import match_json, match_pairs, sequential_match
+    from envs.game_files import write_games
 
     a, b = _players(game, (options.a, options.b))
     shared: dict[str, Any] = {
@@ -127,8 +130,7 @@ def match_players(options: Match) -> int:
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "match.json").write_text(json.dumps(summary) + "\n", encoding="utf-8")
-        lines = [json.dumps(dataclasses.asdict(record)) + "\n" for record in result.records]
-        (options.out / "games.jsonl").write_text("".join(lines), encoding="utf-8")
+        write_games(options.out, "games", game, result.records)
     print(json.dumps(summary) if options.json else _match_line(result))
     return 0
 
@@ -170,7 +172,10 @@ def play(options: Play) -> int:
     """azjax play."""
     game, _ = _start(options.game)
     from azjax.play import play_in_terminal
+    from envs.game_files import check_format, formats_of
 
+    if options.record is not None:
+        check_format(options.record, formats_of(game))
     run = options.run or _default_path(_word(options.game, game), "quick")
     word = options.opponent or f"run:{run}"
     if options.simulations is not None:
@@ -178,7 +183,16 @@ def play(options: Play) -> int:
             raise ValueError(f"--simulations: got it for the player {options.opponent}, expected it for a run")
         word = f"{word},simulations={options.simulations}"
     (opponent,) = _players(game, (word,))
-    return play_in_terminal(game, opponent, seat=0 if options.seat == "first" else 1, seed=options.seed)
+    seat = 0 if options.seat == "first" else 1
+    return play_in_terminal(game, opponent, seat=seat, seed=options.seed, record=options.record)
+
+
+def analyze(options: Analyze) -> int:
+    """azjax analyze."""
+    game, _ = _start(options.game)
+    from azjax.cli.analyze import look
+
+    return look(options, game, _Progress("analysis", "plies"))
 
 
 def bench(options: Bench) -> int:
@@ -334,13 +348,13 @@ def _state_bytes(game: "Game") -> int:
 
 
 class _Progress:
-    """Tells on stderr how many games are done, every few seconds."""
+    """Tells on stderr how many games (or what else) are done, every few seconds."""
 
-    def __init__(self, what: str):
-        self._what, self._last = what, time.monotonic()
+    def __init__(self, what: str, unit: str = "games"):
+        self._what, self._unit, self._last = what, unit, time.monotonic()
 
     def __call__(self, done: int, games: int) -> None:
         now = time.monotonic()
         if now - self._last >= PROGRESS_SECONDS:
             self._last = now
-            print(f"{self._what}: {done} of {games} games", file=sys.stderr, flush=True)
+            print(f"{self._what}: {done} of {games} {self._unit}", file=sys.stderr, flush=True)

@@ -99,7 +99,7 @@ class Match:
     sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
     """Stop as soon as it is decided whether A is ELO0 or ELO1 stronger (errors of 5 %), at the latest after GAMES."""
     out: Directory = None
-    """Write match.json and games.jsonl into this directory."""
+    """Write match.json and the games, games.jsonl and where the game has it games.sgf, into this directory."""
     json: Json = False
     """Print one JSON object."""
 
@@ -172,6 +172,8 @@ class Play:
     """Yours."""
     simulations: Optional = None
     """Of the agent's search, and of hints; the run's own when left out."""
+    record: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Add the game to this file, .jsonl or .sgf (Go, Hex, Othello), also when it is left before its end."""
     seed: int = 0
     """Of the opponent's random choices."""
 
@@ -210,13 +212,53 @@ class Bench:
         _at_least("simulations", self.simulations, 1)
 
 
-Command = Games | Train | Plan | Match | Rate | Play | Bench
+@dataclass(frozen=True, kw_only=True)
+class Analyze:
+    """Show what a run's agent thinks of a position, or of every ply of a game."""
+
+    game: Game
+    """The game's name."""
+    run: Annotated[Path, arg(metavar="DIR")]
+    """Whose agent looks."""
+    moves: Annotated[tuple[str, ...], arg(metavar="MOVE ...")] = ()
+    """The position after these moves, from the start or from --position."""
+    position: Annotated[str | None, arg(metavar="TEXT")] = None
+    """A position in the game's own notation, where it has one (FEN, SFEN)."""
+    record: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Review a recorded game (.jsonl, .sgf): value and mistakes, ply by ply."""
+    number: int = 1
+    """Which game of the file, from 1."""
+    simulations: int = 400
+    """Of each search."""
+    seconds: float | None = None
+    """Stop a position's search after this time."""
+    most: int = 10
+    """Moves of a position, or mistakes of a game, to list at most."""
+    out: Annotated[Path | None, arg(metavar="FILE.png")] = None
+    """Draw the values of the recorded game."""
+    json: Json = False
+    """Print one JSON object."""
+
+    def __post_init__(self):
+        _at_least("simulations", self.simulations, 1)
+        _at_least("number", self.number, 1)
+        _at_least("most", self.most, 1)
+        if self.seconds is not None and not 0 < self.seconds < 1e6:
+            raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
+        if self.record is not None and (self.moves or self.position is not None or self.seconds is not None):
+            raise ValueError("--record: got it with --moves, --position or --seconds, expected it alone")
+        if self.out is not None and self.record is None:
+            raise ValueError(f"--out: got {self.out} without --record FILE, whose values would be drawn")
+
+
+Command = Games | Train | Plan | Match | Rate | Play | Analyze | Bench
 
 COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "play": Play,
     "match": Match,
     "rate": Rate,
+    "analyze": Analyze,
     "games": Games,
     "plan": Plan,
     "bench": Bench,
