@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from azjax.players import Player
 from azjax.rating import PairResult, score_interval
 from azjax.sprt import Sprt, count_pairs
 from envs.core import Game
+from envs.record import GameRecord
 
 
 def round_robin(
@@ -68,7 +69,7 @@ def round_robin(
         )
         on_match(match)
         matches.append(match)
-        results += pair_results(match)
+        results += pair_results(match.records)
     return matches, results
 
 
@@ -134,14 +135,16 @@ def _joined(one: Match, other: Match) -> Match:
     )
 
 
-def pair_results(match: Match) -> list[PairResult]:
-    """Returns a match's games by who moved first; a truncated game is a draw."""
+def pair_results(records: Iterable[GameRecord]) -> list[PairResult]:
+    """Returns games by who moved first against whom; a truncated game is a draw, an unfinished one is left out."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for record in records:
+        if record.returns is not None:
+            values.setdefault(record.players, []).append(record.returns[0])
     results = []
-    for first, second in ((match.a, match.b), (match.b, match.a)):
-        values = [record.returns[0] for record in match.records if record.first == first]
-        wins, losses = sum(value > 0 for value in values), sum(value < 0 for value in values)
-        draws = len(values) - wins - losses
-        results.append(PairResult(a=first, b=second, wins=wins, draws=draws, losses=losses))
+    for (first, second), of_pair in values.items():
+        wins, losses = sum(value > 0 for value in of_pair), sum(value < 0 for value in of_pair)
+        results.append(PairResult(a=first, b=second, wins=wins, draws=len(of_pair) - wins - losses, losses=losses))
     return results
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from azjax.players import Player
     from azjax.sprt import Sprt
     from envs.core import Game
+    from envs.record import GameRecord
 
 PROGRESS_SECONDS = 5.0
 ANCHORS = ("random", "uct:400")
@@ -142,25 +143,30 @@ def rate(options: Rate) -> int:
 
     from azjax.rating import fit_ratings
     from azjax.report import ratings_picture, ratings_table, write_ratings
-    from azjax.tournament import round_robin
+    from azjax.tournament import pair_results, round_robin
 
-    players = _players(game, _rated_words(options))
-    _, results = round_robin(
-        game,
-        players,
-        games=options.games,
-        mesh=mesh,
-        seed=options.seed,
-        opening_plies=options.opening_plies,
-        lanes=options.lanes,
-        on_match=lambda result: print(_match_line(result), file=sys.stderr, flush=True),
-    )
-    anchored = any(player.name == ANCHORS[0] for player in players)
+    if options.files:
+        results, what = pair_results(_stored_games(game, options.files)), "stored games"
+        if not results:
+            raise ValueError("--games: got no finished game in these files, expected at least one")
+    else:
+        what = f"{options.games_a_pair} games a pair"
+        _, results = round_robin(
+            game,
+            _players(game, _rated_words(options)),
+            games=options.games_a_pair,
+            mesh=mesh,
+            seed=options.seed,
+            opening_plies=options.opening_plies,
+            lanes=options.lanes,
+            on_match=lambda result: print(_match_line(result), file=sys.stderr, flush=True),
+        )
+    anchored = any(ANCHORS[0] in (result.a, result.b) for result in results)
     ratings = fit_ratings(results, anchors={ANCHORS[0]: 0.0} if anchored else {})
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         write_ratings(options.out / "ratings.json", ratings)
-        ratings_picture(options.out / "elo.png", ratings, f"{game.id}, {options.games} games a pair")
+        ratings_picture(options.out / "elo.png", ratings, f"{game.id}, {what}")
     if options.json:
         print(json.dumps(ratings.to_json()))
     else:
@@ -296,6 +302,22 @@ def _players(game: "Game", words: Sequence[str]) -> "list[Player]":
     for word in words:
         parse_player(word)
     return [make_player(game, word, load_run) for word in words]
+
+
+def _stored_games(game: "Game", files: Sequence[Path]) -> "list[GameRecord]":
+    """Reads and checks games; says how many of them are not finished."""
+    from envs.game_files import read_games
+    from envs.playback import check_records
+
+    records = []
+    for path in files:
+        part = read_games(path)
+        # A result may be one that people agreed on, or given up for.
+        check_records(game, part, [f"{path}: game {number}" for number in range(1, len(part) + 1)], results=False)
+        records += part
+    if unfinished := sum(record.returns is None for record in records):
+        print(f"{unfinished} of {len(records)} games are not finished and do not count", file=sys.stderr)
+    return records
 
 
 def _rated_words(options: Rate) -> list[str]:

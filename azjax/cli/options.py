@@ -128,7 +128,7 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """Rate players by a round robin, or a run's checkpoints against random and uct:400."""
+    """Rate players by a round robin, a run's checkpoints against random and uct:400, or stored games."""
 
     game: Game
     """The game's name."""
@@ -136,8 +136,8 @@ class Rate:
     """At least two players; or none, with --run."""
     run: Directory = None
     """Rate this run's checkpoints, against random and uct:400 (and PLAYERS)."""
-    games: int = 100
-    """Games of each pairing, an even number."""
+    games: Annotated[tuple[str, ...], arg(metavar="N|FILE ...")] = ("100",)
+    """Games of each pairing, an even number; or files of recorded games to rate instead of playing any."""
     seed: int = 0
     """Of openings and random choices."""
     opening_plies: int = 2
@@ -150,12 +150,29 @@ class Rate:
     """Print one JSON object."""
 
     def __post_init__(self):
-        _even_games(self.games)
         _seed(self.seed)
         _at_least("opening-plies", self.opening_plies, 0)
         _at_least("lanes", self.lanes, 1)
+        if self.files:
+            if self.run is not None or self.players:
+                raise ValueError(
+                    "--games FILE: got it with players or --run, expected it alone: the files say who played"
+                )
+            return
+        _even_games(self.games_a_pair)
         if self.run is None and len(self.players) < 2:
-            raise ValueError(f"players: got {len(self.players)}, expected at least 2, or --run DIRECTORY")
+            raise ValueError(f"players: got {len(self.players)}, expected at least 2, or --run DIR, or --games FILE")
+
+    @property
+    def games_a_pair(self) -> int:
+        """The number that --games gives."""
+        return int(self.games[0])
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that --games names; none if it is a number."""
+        is_number = len(self.games) == 1 and self.games[0].lstrip("-").isdigit()
+        return () if is_number else tuple(map(Path, self.games))
 
 
 @dataclass(frozen=True, kw_only=True)
