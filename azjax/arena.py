@@ -20,18 +20,7 @@ from azjax.players import ChooseFn, Player
 from azjax.step import AXIS
 from envs.chance import step_games
 from envs.core import Game, State
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GameRecord:
-    """One game."""
-
-    first: str  # name of the player in seat 0
-    second: str
-    actions: tuple[int, ...]  # moves, and num_actions + outcome where dice were rolled
-    opening_plies: int  # of `actions`, played at random
-    returns: tuple[float, float]  # player i's
-    truncated: bool
+from envs.record import GameRecord
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,14 +97,13 @@ def play_match(
         refill = np.zeros(num_lanes, bool)
         for lane in np.flatnonzero(alive & over):
             g = int(game_of[lane])
-            names = (a.name, b.name) if g % 2 == 0 else (b.name, a.name)
             results[g] = GameRecord(
-                first=names[0],
-                second=names[1],
+                game=game.id,
+                players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
                 actions=tuple(actions[g]),
-                opening_plies=opened[g],
                 returns=(float(returns[lane, 0]), float(returns[lane, 1])),
-                truncated=bool(truncated[lane]),
+                end="plies" if truncated[lane] else "rules",
+                opening_plies=opened[g],
             )
             done += 1
             if next_game < games:

@@ -23,6 +23,7 @@ from azjax.report import EloPoint, MatchRecord, RunSummary, elo_picture, ratings
 from azjax.rundir import RunDirectory, load_run
 from azjax.tournament import match_json, round_robin
 from envs.core import Game
+from envs.game_files import write_games
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,12 +34,11 @@ class Evaluation:
     rating: str  # for people: against the last anchor
 
 
-def write_games(run: RunDirectory, match: Match) -> None:
-    """Writes a match's games to games/A-B.jsonl, one a line; a match that is played again replaces the file."""
+def keep_games(run: RunDirectory, game: Game, match: Match) -> None:
+    """Writes a match's games to games/A-vs-B.jsonl (and .sgf); a match that is played again replaces the files."""
     run.games_path.mkdir(exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9.=_]+", "_", f"{match.a}-vs-{match.b}")
-    lines = (json.dumps({"game": match.game} | dataclasses.asdict(record)) + "\n" for record in match.records)
-    (run.games_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    write_games(run.games_path, name, game, match.records)
 
 
 def agent_player(game: Game, agent: LoadedRun, name: str) -> Player:
@@ -64,7 +64,7 @@ def rate_against_anchors(
             seed=agent.step,
             opening_plies=agent.config.evaluation.opening_plies,
         )
-        write_games(run, match)
+        keep_games(run, game, match)
         matches.append(match)
     last = match_json(matches[-1])
     low, high = last["ci95"]
@@ -88,7 +88,7 @@ def finish_run(
     anchors = [make_player(game, word, load_run) for word in config.evaluation.anchors]
 
     def show(match: Match) -> None:
-        write_games(run, match)
+        keep_games(run, game, match)
         progress.say(
             f"{match.a} against {match.b}: {match.wins} won, {match.draws} drawn, {match.losses} lost of "
             f"{match.games} ({match.distinct} distinct), {match.seconds:.0f} s"

@@ -8,6 +8,7 @@ import pytest
 from azjax.arena import play_match
 from azjax.players import Player, make_player
 from azjax.step import make_mesh
+from envs.playback import check_records
 from envs.tic_tac_toe import GAME as TIC_TAC_TOE
 from envs.tic_tac_toe import TicTacToe
 
@@ -54,8 +55,8 @@ def test_scripted_players_from_the_empty_board(mesh):
     match = play_match(TIC_TAC_TOE, LOW, HIGH, games=2, mesh=mesh, opening_plies=0)
     first, second = match.records
     # low takes 0, 1, 2 before high has 8, 7, 6; with seats exchanged it is high who is first.
-    assert first.actions == (0, 8, 1, 7, 2) and (first.first, first.second) == ("low", "high")
-    assert second.actions == (8, 0, 7, 1, 6) and (second.first, second.second) == ("high", "low")
+    assert first.actions == (0, 8, 1, 7, 2) and first.players == ("low", "high")
+    assert second.actions == (8, 0, 7, 1, 6) and second.players == ("high", "low")
     assert first.returns == second.returns == (1.0, -1.0)
     assert (match.wins, match.draws, match.losses, match.games, match.distinct) == (1, 0, 1, 2, 2)
     assert (match.game, match.a, match.b) == ("tic_tac_toe", "low", "high")
@@ -81,11 +82,12 @@ def many(mesh):
 def test_every_game_is_played_by_the_rules_and_scored_by_its_moves(many):
     assert len(many.records) == many.games == 60
     score = {1.0: 0, 0.0: 0, -1.0: 0}
+    check_records(TIC_TAC_TOE, many.records)
     for number, record in enumerate(many.records):
         returns = replayed(TIC_TAC_TOE, record)
         assert record.returns == returns
         seat_of_a = number % 2
-        assert (record.first, record.second) == (("random", "low") if seat_of_a == 0 else ("low", "random"))
+        assert record.players == (("random", "low") if seat_of_a == 0 else ("low", "random"))
         score[returns[seat_of_a]] += 1
         # The scripted player did what it does.
         for ply in range(record.opening_plies, len(record.actions)):
@@ -101,7 +103,7 @@ def test_each_opening_is_played_from_both_seats(many):
     for one, other in zip(many.records[::2], many.records[1::2], strict=True):
         assert one.opening_plies == other.opening_plies == 2
         assert one.actions[:2] == other.actions[:2]
-        assert (one.first, one.second) == (other.second, other.first)
+        assert one.players == other.players[::-1]
         openings.append(one.actions[:2])
     assert len(set(openings)) > 15
 
@@ -161,6 +163,7 @@ def test_players_who_move_twice_running(double_turns, mesh):
 def test_a_game_that_is_cut_off_is_a_draw_and_says_so(mesh):
     game = TicTacToe(max_plies=5)
     match = play_match(game, HIGH, RANDOM, games=40, mesh=mesh)
+    check_records(game, match.records)
     cut = [record for record in match.records if record.truncated]
     assert cut and match.draws == len(cut) < 40
     for record in match.records:

@@ -18,6 +18,8 @@ from azjax.step import Step, make_mesh
 from envs.chance import num_outcomes, play_chance, start_games
 from envs.check import check_game
 from envs.core import RULES_BOUND, Game, absorb, check_max_plies, register_state
+from envs.playback import check_records
+from envs.record import read_lines, write_lines
 
 ROOT = 0
 KEY = jax.random.key(5)
@@ -235,6 +237,7 @@ def test_a_step_trains_on_moves_only():
 def test_records_of_matches_tell_the_dice():
     players = [make_player(GAME, word, None) for word in ("random", "uct:20")]
     match = play_match(GAME, *players, games=32, mesh=make_mesh(1), seed=1, opening_plies=1, lanes=8)
+    check_records(GAME, read_lines(write_lines(match.records)))
     rolled = 0
     for record in match.records:
         state = GAME.init(KEY)
@@ -257,6 +260,9 @@ def test_a_person_meets_rolled_dice():
     session = Session(GAME, make_player(GAME, "random", None), seat=0)
     session.play(1)
     assert not bool(session.state.waits) and int(session.state.rolls) == 1
+    record = session.record()
+    assert record.actions[0] == 1 and record.actions[1] >= GAME.num_actions and len(record.actions) == 2
+    check_records(GAME, [record])
 
 
 def test_outcomes_are_drawn_by_their_probability():

@@ -12,6 +12,7 @@ import pytest
 import envs
 from azjax.play import Session, converse, play_in_terminal
 from azjax.players import Player, make_player
+from envs.playback import check_records
 
 GAME = envs.make("tic_tac_toe")
 
@@ -114,6 +115,22 @@ def test_hint_moves_help_resign():
     assert kinds(told, "plain")[1:3] == ["a1 b1 c1 a2 b2 c2 a3 b3 c3", "first square would play a1"]
     assert "such as a1" in kinds(told, "plain")[3]
     assert told[-1] == ("result", "You resigned; first square won.")
+
+
+def test_the_record_of_a_game():
+    session = Session(GAME, FIRST_SQUARE, 1)
+    for square in ("a1", "b2", "b1", "c3"):
+        session.play(session.parse(square))
+    assert session.undo() and session.plies == 3  # c3 is taken back
+    left = session.record()
+    assert (left.players, left.actions, left.end) == (("first square", "person"), (0, 4, 1), "unfinished")
+    session.resigned = True
+    assert (session.record().end, session.record().returns) == ("resignation", (1.0, -1.0))
+    for square in ("a2", "c1"):
+        session.play(session.parse(square))
+    over = session.record()
+    assert (over.actions, over.end, over.returns) == ((0, 4, 1, 3, 2), "rules", (1.0, -1.0))
+    check_records(GAME, [left, over])
 
 
 @pytest.mark.parametrize("lines", [(), ("quit",), ("exit",), ("b2",)])
