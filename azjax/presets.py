@@ -25,6 +25,7 @@ _BOUND: dict[str, int] = {
     "othello": 119,
     "hex": 122,
     "ultimate_tic_tac_toe": 81,
+    "backgammon": 2000,
     "go_9x9": 162,
     "go_13x13": 338,
     "go_19x19": 722,
@@ -56,9 +57,11 @@ def preset(name: str, game: str) -> RunConfig:
 
 def _small(game: str, base: str, name: str) -> RunConfig:
     longest = _BOUND.get(base, 512)
-    lanes = {"smoke": 64, "quick": 1024, "full": 4096}[name]
+    lanes = {"smoke": 64, "quick": 1024, "full": 4096}[name] // (1 if longest <= 1024 else 4)
     plies, batch = (8, 256) if name == "smoke" else (8, 1024)
     steps = {"smoke": 30, "quick": 200, "full": 4000}[name]
+    # A rollout of a long game takes hundreds of moves, each with its legal moves: smoke has a minute.
+    brief = name == "smoke" and longest > 300
     return RunConfig(
         game=game,
         preset=name,
@@ -70,10 +73,10 @@ def _small(game: str, base: str, name: str) -> RunConfig:
         evaluation=EvaluationConfig(
             every=0 if name == "smoke" else steps // 4,
             games=40,
-            final_games=20 if name == "smoke" else 200,
+            final_games=4 if brief else 20 if name == "smoke" else 200,
             simulations=None if name == "smoke" else 64,
-            anchors=("random", "uct:50") if name == "smoke" else ("random", "uct:400"),
-            checkpoints=2 if name == "smoke" else 3,
+            anchors=("random", f"uct:{4 if brief else 50 if name == 'smoke' else 400}"),
+            checkpoints=1 if brief else 2 if name == "smoke" else 3,
         ),
         checkpoint=CheckpointConfig(every=steps // 10, keep=2, keep_every=3 * (steps // 10)),
     )
