@@ -49,10 +49,11 @@ def _check_chunk(game: Game, records: Sequence[GameRecord], places: Sequence[str
     for ply in range(max(plies)):
         events = np.full(width, -1, np.int32)
         events[: len(records)] = [record.actions[ply] if ply < len(record.actions) else -1 for record in records]
-        state, allowed, over, waits = advance(state, events)
+        before = state
+        state, allowed, over, waits = advance(before, events)
         for lane in np.flatnonzero(~np.asarray(allowed))[:1]:
             event = int(events[lane])
-            what = _event_text(game, event)
+            what = _event_text(game, jax.tree.map(lambda leaf, lane=lane: leaf[lane], before), event)
             if over[lane]:
                 why = "the game was over"
             elif game.has_chance and bool(waits[lane]) != (event >= game.num_actions):
@@ -77,9 +78,9 @@ def _check_end(record: GameRecord, place: str, over: bool, truncated: bool, retu
         raise ValueError(f"{place}: the record's returns are {list(record.returns)}, but the rules give {returns}")
 
 
-def _event_text(game: Game, event: int) -> str:
+def _event_text(game: Game, state: State, event: int) -> str:
     if event < game.num_actions:
-        return game.action_name(event)
+        return game.move_name(state, event)
     return f"outcome {event - game.num_actions}" if game.has_chance else f"action {event}"
 
 

@@ -1,6 +1,7 @@
 """The command line: what each mistake is answered with, what a run's options set, what each command prints."""
 
 import dataclasses
+import io
 import json
 import subprocess
 import sys
@@ -11,19 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import envs
 from azjax import checkpoint, rundir, train
 from azjax.cli import main
 from azjax.cli.options import COMMANDS, RunOptions
 from azjax.cli.parse import configure, parse
 from azjax.config import RunConfig, to_json
 from azjax.presets import PRESETS, preset
+from envs.game_files import read_games
+from envs.playback import check_records
 
 # Each with what its one line must hold: what is wrong, and what to do.
 BAD = [
     ("", "got no command, expected one of train, play"),
     ("tarin crosshair", "did you mean train?"),
     ("--jsno", "got '--jsno'"),
-    ("analyze crosshair", "got 'analyze'"),
+    ("annotate crosshair", "got 'annotate'"),
     ("train", "got no GAME"),
     ("train crosshiar", "did you mean crosshair?"),
     ("train Crosshair", "did you mean crosshair?"),
@@ -276,6 +280,36 @@ def test_match_prints_its_shape_and_writes_only_where_asked(capsys, tmp_path, mo
     assert json.loads((tmp_path / "deep/er/match.json").read_text("utf-8")) == again
     games = [json.loads(line) for line in (tmp_path / "deep/er/games.jsonl").read_text("utf-8").splitlines()]
     assert len(games) == 6 and len({tuple(game["actions"]) for game in games}) == again["distinct"]
+    assert sorted(path.name for path in (tmp_path / "deep/er").iterdir()) == ["games.jsonl", "match.json"]
+
+
+def test_match_writes_sgf_where_the_game_has_it(tmp_path):
+    assert main(["match", "hex,size=3", "random", "random", "--games", "4", "--out", str(tmp_path)]) == 0
+    game = envs.make("hex,size=3")
+    sgf, lines = (read_games(tmp_path / name) for name in ("games.sgf", "games.jsonl"))
+    check_records(game, sgf)
+    assert [record.opening_plies for record in lines] == [2] * 4
+    assert sgf == [dataclasses.replace(record, opening_plies=0) for record in lines]
+
+
+def test_play_adds_its_games_to_a_file(tmp_path, monkeypatch):
+    path = tmp_path / "games.sgf"
+    argv = ["play", "hex,size=3", "--opponent", "random", "--record", str(path)]
+    for line in ("b2\nresign\n", "a1\n", ""):  # the last one is left at once: no game
+        monkeypatch.setattr(sys, "stdin", io.StringIO(line))
+        assert main(argv) == 0
+    resigned, left = read_games(path)
+    assert (resigned.players, resigned.end, resigned.returns) == (("person", "random"), "resignation", (-1.0, 1.0))
+    assert (left.end, left.actions[0], len(left.date)) == ("unfinished", 0, 10)
+    check_records(envs.make("hex,size=3"), [resigned, left])
+
+
+def test_where_play_cannot_write_is_told_before_the_game(tmp_path, capsys):
+    argv = ["play", "tic_tac_toe", "--opponent", "random", "--record"]
+    assert main([*argv, str(tmp_path / "game.sgf")]) == 2
+    assert "game.sgf: got the format .sgf, expected .jsonl" in capsys.readouterr().err
+    assert main([*argv, str(tmp_path / "none/game.jsonl")]) == 1
+    assert "No such file or directory" in capsys.readouterr().err
 
 
 def test_rate_prints_its_shape(capsys, tmp_path):
