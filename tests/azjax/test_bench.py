@@ -39,6 +39,7 @@ def played(implementation: str, plies: int) -> list[int]:
     return nodes
 
 
+@pytest.mark.slow
 def test_every_simulation_of_an_opening_is_a_new_node_and_near_the_end_not():
     nodes = played("azjax", 9)
     # No game ends within four plies of the start, where every simulation adds a node.
@@ -47,6 +48,7 @@ def test_every_simulation_of_an_opening_is_a_new_node_and_near_the_end_not():
     assert all(LANES <= number <= LANES * SIMULATIONS for number in nodes) and min(nodes) < LANES * SIMULATIONS
 
 
+@pytest.mark.slow
 def test_mctx_adds_a_node_with_every_simulation():
     assert played("mctx", 9) == [LANES * SIMULATIONS] * 9
 
@@ -95,7 +97,14 @@ def test_a_run_of_another_game_is_refused():
 # ---- search
 
 
-@pytest.mark.parametrize("case", [Case("puct", 5, 12, 8), Case("gumbel", 5, 12, 8), Case("puct", 40, 12, 8, 4, 6)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Case("puct", 5, 12, 8), marks=pytest.mark.slow),
+        Case("gumbel", 5, 12, 8),
+        Case("puct", 40, 12, 8, 4, 6),
+    ],
+)
 def test_both_searches_add_one_node_a_simulation(case):
     theirs = mctx.muzero_policy if case.algorithm == "puct" else mctx.gumbel_muzero_policy
     for policy in (_ours(case), theirs):

@@ -153,7 +153,7 @@ def test_the_game_keeps_the_contract():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in ("parallel", "mctx"))) for n in POLICIES]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in ("parallel", "uct", "mctx"))) for n in POLICIES]
 )
 def test_searches_find_the_exact_values_of_both_moves(name):
     simulations = 1200 if name == "mctx" else 3000

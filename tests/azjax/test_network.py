@@ -235,6 +235,7 @@ def test_parameters_of_an_equivariant_network():
     assert network.num_parameters(shapes(config, CROSSHAIR)) == count == 55_218
 
 
+@pytest.mark.slow
 def test_an_equivariant_network_starts_as_lively_as_a_dense_one():
     x = jnp.asarray(np.random.default_rng(0).standard_normal((256, 7, 7, 6)), jnp.float32)
     spread = {}
@@ -277,7 +278,10 @@ class EachSquareForItself(nn.Module):
 OWN = NetworkConfig(kind=f"{__name__}:EachSquareForItself")
 
 
-@pytest.mark.parametrize(("game", "plies"), [(TIC_TAC_TOE, 2), (TIC_TAC_TOE, 3), (CROSSHAIR, 6), (CROSSHAIR, 7)])
+@pytest.mark.parametrize(
+    ("game", "plies"),
+    [(TIC_TAC_TOE, 2), (TIC_TAC_TOE, 3), pytest.param(CROSSHAIR, 6, marks=pytest.mark.slow), (CROSSHAIR, 7)],
+)
 def test_a_random_symmetry_does_not_change_what_an_equivariant_network_says(game, plies):
     states = positions(game, plies)
     variables = network.init(OWN, game, KEY)
@@ -322,7 +326,7 @@ def colours_swapped(game: Crosshair, states: CrosshairState) -> CrosshairState:
     return jax.vmap(one)(states)
 
 
-@pytest.mark.parametrize("plies", [8, 9])
+@pytest.mark.parametrize("plies", [pytest.param(8, marks=pytest.mark.slow), 9])
 def test_crosshair_is_evaluated_in_the_movers_frame(plies):
     states = positions(CROSSHAIR, plies)
     swapped = jax.jit(lambda states: colours_swapped(CROSSHAIR, states))(states)

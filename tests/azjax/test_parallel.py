@@ -99,7 +99,9 @@ def plain_halving(logits, gumbel, raw_value, values, phases):
     return visits, qvalues, left[np.argmax(score()[left])]
 
 
-@pytest.mark.parametrize(("num_actions", "considered", "simulations"), [(9, 4, 24), (20, 16, 64)])
+@pytest.mark.parametrize(
+    ("num_actions", "considered", "simulations"), [(9, 4, 24), pytest.param(20, 16, 64, marks=pytest.mark.slow)]
+)
 def test_survivors_are_those_of_plain_halving(num_actions, considered, simulations):
     dream = Dream(num_actions)
     root = dream.root(GAMES)

@@ -63,6 +63,7 @@ def test_memory_grows_with_what_it_holds():
     assert sgd.optimizer < 16
 
 
+@pytest.mark.slow
 def test_the_total_is_near_what_xla_says():
     """Measured on larger runs: Crosshair quick 64 of 69 MB, Connect Four by ResNet 58 of 50, mctx's loop 24 of 22."""
     config = changed(

@@ -95,7 +95,7 @@ def test_a_wave_of_one_is_a_simulation(searcher):
     same(searcher.look(), waves.look())
 
 
-@pytest.mark.parametrize("wave", [4, 16])
+@pytest.mark.parametrize("wave", [4, pytest.param(16, marks=pytest.mark.slow)])
 def test_waves_keep_the_trees_books(wave):
     search = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=48, wave=wave)
     search.start(after(4, 0))
@@ -182,7 +182,7 @@ def test_sizes_below_1_are_refused(wrong):
         TreeSearch(TIC_TAC_TOE, MODEL, (), **wrong)
 
 
-@pytest.mark.parametrize("wave", [1, 3])
+@pytest.mark.parametrize("wave", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_over_slots_it_is_the_same_search(searcher, wave):
     model = game_model(TIC_TAC_TOE, evaluate, masked=False)
     plain = searcher if wave == 1 else TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=7, wave=wave)

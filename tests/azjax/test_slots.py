@@ -40,7 +40,7 @@ def legal_of(dream, width):
     return lambda place: jax.vmap(one)(dream.legal(place.path))
 
 
-@pytest.mark.parametrize("implementation", ["azjax", "mctx"])
+@pytest.mark.parametrize("implementation", ["azjax", pytest.param("mctx", marks=pytest.mark.slow)])
 def test_a_tree_over_slots_is_the_tree_over_actions(implementation):
     dream = Dream(49, illegal_share=0.7)
     root = dream.root(GAMES)
@@ -96,7 +96,7 @@ def test_which_games_have_slots():
     assert num_slots(TIC_TAC_TOE, wanted=50) == 9
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize("algorithm", ["puct", pytest.param("gumbel", marks=pytest.mark.slow)])
 def test_moves_and_targets_are_legal_actions(algorithm):
     config = dataclasses.replace(CONFIG, search=dataclasses.replace(CONFIG.search, algorithm=algorithm))
     variables = network.init(config.network, TIC_TAC_TOE, KEY)
@@ -119,6 +119,7 @@ def test_moves_and_targets_are_legal_actions(algorithm):
         assert ((result.prior_cut > 0) == (legal.sum(1) > 4)).all()
 
 
+@pytest.mark.slow
 def test_without_exploring_the_best_slots_action_plays():
     config = dataclasses.replace(CONFIG, search=dataclasses.replace(CONFIG.search, algorithm="gumbel", slots=9))
     dense = dataclasses.replace(config, search=dataclasses.replace(config.search, slots=None))

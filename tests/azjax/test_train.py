@@ -102,7 +102,7 @@ def test_a_second_trainer_is_refused(whole):
         train(TINY, whole)
 
 
-@pytest.mark.parametrize("cut", [2, 4])
+@pytest.mark.parametrize("cut", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_stop_and_resume_equals_no_stop_bit_for_bit(whole, tmp_path, cut, monkeypatch):
     directory = tmp_path / "resumed"
     # The run's steps decide its schedule, so it is the same configuration that is stopped: by SIGTERM after `cut`.

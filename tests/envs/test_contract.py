@@ -35,7 +35,16 @@ _LONG = {"go_13x13", "go_19x19"}  # hundreds of plies a game
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _LONG)) for name in envs.available()]
 )
 def test_game_keeps_the_contract(name):
-    summary = check_game(envs.make(name))
+    _check_summary(name, check_game(envs.make(name), games=16, thorough=name == "tic_tac_toe"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", envs.available())
+def test_game_keeps_the_contract_thoroughly(name):
+    _check_summary(name, check_game(envs.make(name)))
+
+
+def _check_summary(name, summary):
     assert summary.id == name
     assert summary.symmetries_replayed == _REPLAYED.get(name, summary.symmetries)
     assert summary.truncated == 0
@@ -47,27 +56,27 @@ def test_game_keeps_the_contract(name):
     ("name", "symmetries"),
     [
         ("tic_tac_toe,max_plies=4", 8),
-        ("connect_four,max_plies=20", 2),
+        pytest.param("connect_four,max_plies=20", 2, marks=pytest.mark.slow),
         ("crosshair,size=2", 4),
         pytest.param("crosshair,size=3", 4, marks=pytest.mark.slow),
         pytest.param("crosshair,size=4", 4, marks=pytest.mark.slow),
-        ("crosshair,size=5,diagonal_pinch=true", 4),
-        ("crosshair,size=9", 4),
+        pytest.param("crosshair,size=5,diagonal_pinch=true", 4, marks=pytest.mark.slow),
+        pytest.param("crosshair,size=9", 4, marks=pytest.mark.slow),
         ("black_hole,rows=2", 6),
-        ("black_hole,rows=5,tie_break=none", 6),
-        ("black_hole,rows=9", 6),
-        ("black_hole,rows=5,max_plies=9", 6),
+        pytest.param("black_hole,rows=5,tie_break=none", 6, marks=pytest.mark.slow),
+        pytest.param("black_hole,rows=9", 6, marks=pytest.mark.slow),
+        pytest.param("black_hole,rows=5,max_plies=9", 6, marks=pytest.mark.slow),
         pytest.param("black_hole,rows=10", 6, marks=pytest.mark.slow),
-        ("othello,size=4,max_plies=8", 4),
+        pytest.param("othello,size=4,max_plies=8", 4, marks=pytest.mark.slow),
         pytest.param("othello,size=6", 4, marks=pytest.mark.slow),
         ("hex,size=4,max_plies=5", 2),
-        ("hex,size=5,swap=false", 2),
+        pytest.param("hex,size=5,swap=false", 2, marks=pytest.mark.slow),
         pytest.param("hex,size=12", 2, marks=pytest.mark.slow),
-        ("ultimate_tic_tac_toe,max_plies=20", 8),
+        pytest.param("ultimate_tic_tac_toe,max_plies=20", 8, marks=pytest.mark.slow),
         ("go,size=2,suicide=true", 8),
-        ("go,size=5,komi=0", 8),
-        ("go,size=4,max_plies=12", 8),
-        ("backgammon,max_plies=150", 0),
+        pytest.param("go,size=5,komi=0", 8, marks=pytest.mark.slow),
+        pytest.param("go,size=4,max_plies=12", 8, marks=pytest.mark.slow),
+        pytest.param("backgammon,max_plies=150", 0, marks=pytest.mark.slow),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):

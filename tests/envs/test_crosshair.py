@@ -188,6 +188,7 @@ def test_random_games_equal_the_twin(game, games, random_play):
     assert positions > 1000
 
 
+@pytest.mark.slow
 def test_random_play_has_the_known_statistics(random_play):
     """Uniform random play, measured over 300,000 games: 40.8 plies, Red wins .524, no draw, 8.07 legal moves."""
     play = random_play(GAME, games=20000, seed=2)

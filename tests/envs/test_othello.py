@@ -142,7 +142,7 @@ def test_a_million_positions_equal_twin_and_openspiel(random_play):
     assert positions > 1_000_000
 
 
-@pytest.mark.parametrize(("size", "games"), [(4, 60), (6, 20), (12, 4)])
+@pytest.mark.parametrize(("size", "games"), [(4, 60), (6, 20), pytest.param(12, 4, marks=pytest.mark.slow)])
 def test_other_sizes_equal_the_twin(size, games, random_play):
     assert _compare_with_twin(Othello(size), random_play(Othello(size), games, seed=2)) > 400
 
@@ -295,6 +295,7 @@ def test_four_by_four_is_won_by_white_with_eleven_to_three():
     assert values.tolist() == [3 - 11]
 
 
+@pytest.mark.slow
 def test_rules_are_alike_under_all_eight_symmetries(random_play):
     """Also under the four that do not keep the starting position, which check_game does not replay."""
     play = random_play(GAME, games=8, seed=3)

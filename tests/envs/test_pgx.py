@@ -24,7 +24,7 @@ def _act_randomly(rng_key, legal_action_mask):
     [
         "tic_tac_toe",
         "crosshair,size=3",
-        "black_hole,rows=2",
+        pytest.param("black_hole,rows=2", marks=pytest.mark.slow),
         pytest.param("crosshair", marks=pytest.mark.slow),
         pytest.param("black_hole", marks=pytest.mark.slow),
         pytest.param("connect_four,max_plies=12", marks=pytest.mark.slow),
@@ -114,7 +114,10 @@ def test_pgx_games_keep_the_contract(name):
 @pgx_games
 @pytest.mark.parametrize(
     ("name", "max_plies", "share"),
-    [("othello", 120, 0.65), pytest.param("gardner_chess", 256, 0.25, marks=pytest.mark.slow)],
+    [
+        pytest.param("othello", 120, 0.65, marks=pytest.mark.slow),
+        pytest.param("gardner_chess", 256, 0.25, marks=pytest.mark.slow),
+    ],
 )
 def test_pgx_game_is_the_same_inside_and_outside(name, max_plies, share):
     """Random moves of 8 games: legal moves, observation, mover and rewards are pgx's own; the state is smaller."""
