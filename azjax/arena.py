@@ -138,7 +138,7 @@ def play_match(
 
 
 def _summary(game: Game, a: str, b: str, records: tuple[GameRecord, ...], seconds: float) -> Match:
-    of_a = [record.returns[number % 2] for number, record in enumerate(records)]
+    of_a = [record.return_of(number % 2) for number, record in enumerate(records)]
     return Match(
         game=game.id,
         a=a,

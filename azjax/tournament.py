@@ -119,7 +119,7 @@ def sequential_match(
 
 def match_pairs(match: Match) -> np.ndarray:
     """Returns int64[5], the match's pairs of games by a's points (`azjax.sprt.count_pairs`)."""
-    return count_pairs([record.returns[number % 2] for number, record in enumerate(match.records)])
+    return count_pairs([record.return_of(number % 2) for number, record in enumerate(match.records)])
 
 
 def _joined(one: Match, other: Match) -> Match:

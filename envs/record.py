@@ -50,6 +50,16 @@ class GameRecord:
             )
         self._check_result()
 
+    def return_of(self, player: int) -> float:
+        """Returns player 0's or 1's return.
+
+        Raises:
+          ValueError: the game is unfinished.
+        """
+        if self.returns is None:
+            raise ValueError("returns: got none of an unfinished game, expected a finished one")
+        return self.returns[player]
+
     def _check_result(self) -> None:
         if self.end not in ENDS:
             raise ValueError(f"end: got {_short(self.end)}, expected one of {', '.join(ENDS)}")
