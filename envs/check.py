@@ -222,7 +222,7 @@ def _chance_check(game: Game) -> Callable[[Turn], None]:
             leaf = f"state{jax.tree_util.keystr(path)}"
 
             def message(lane: int, leaf: str = leaf) -> str:
-                return f"{events[turn.position.is_chance[lane]]} changes the {leaf}"
+                return f"{events[int(turn.position.is_chance[lane])]} changes the {leaf}"
 
             _require_each(same, game, "is_chance", turn.number, message)
 
