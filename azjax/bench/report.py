@@ -19,20 +19,32 @@ def bench_table(report: dict[str, Any]) -> Table:
     for heading in ("case", "ours", "reference", "unit", "ratio", "reference is"):
         table.add_column(heading, justify="right" if heading in ("ours", "reference", "ratio") else "left")
     for row in report["rows"]:
-        numbers = f"{row['ours']:,.5g}", f"{row['reference']:,.5g}", row["unit"], f"{row['ratio']:.3g}"
-        table.add_row(row["case"], *numbers, row["reference_name"])
+        reference, ratio = ("", "") if row["ratio"] is None else (f"{row['reference']:,.5g}", f"{row['ratio']:.3g}")
+        table.add_row(row["case"], f"{row['ours']:,.5g}", reference, row["unit"], ratio, row["reference_name"])
+    return table
+
+
+def programs_table(programs: dict[str, dict[str, float]]) -> Table:
+    """Lays out what compiled programs consist of, one a line."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="step, legal mask and observation, compiled")
+    columns = list(next(iter(programs.values())))
+    for heading in ("game", *columns):
+        table.add_column(heading.replace("_", " "), justify="left" if heading == "game" else "right")
+    for name, facts in programs.items():
+        table.add_row(name, *(f"{facts[column]:g}" for column in columns))
     return table
 
 
 def comparison(
-    case: str, ours: float, reference: float, reference_name: str, unit: str, lower_is_better: bool = False
+    case: str, ours: float, reference: float | None, reference_name: str, unit: str, lower_is_better: bool = False
 ) -> dict[str, Any]:
-    """Returns a row; `ratio` says how many times better ours is."""
+    """Returns a row; `ratio` says how many times better ours is, None without a reference."""
+    ratio = None if reference is None else reference / ours if lower_is_better else ours / reference
     return {
         "case": case,
         "ours": float(f"{ours:.5g}"),
-        "reference": float(f"{reference:.5g}"),
+        "reference": None if reference is None else float(f"{reference:.5g}"),
         "reference_name": reference_name,
         "unit": unit,
-        "ratio": round(reference / ours if lower_is_better else ours / reference, 4),
+        "ratio": None if ratio is None else round(ratio, 4),
     }

@@ -206,7 +206,7 @@ def bench(options: Bench) -> int:
     game, _ = _start(options.game)
     from rich.console import Console
 
-    from azjax.bench import bench_search, bench_selfplay, bench_table
+    from azjax.bench import bench_games, bench_search, bench_selfplay, bench_table, programs_table
     from azjax.rundir import load_run
 
     def say(line: str) -> None:
@@ -214,7 +214,9 @@ def bench(options: Bench) -> int:
 
     report: dict[str, Any] = {"rows": []}
     for case in dict.fromkeys(options.cases):
-        if case == "search":
+        if case == "games":
+            part = bench_games(options.games, say)
+        elif case == "search":
             part = bench_search(say)
         else:
             part = bench_selfplay(
@@ -229,7 +231,10 @@ def bench(options: Bench) -> int:
     if options.json:
         print(json.dumps(report))
     else:
-        Console(soft_wrap=not sys.stdout.isatty()).print(bench_table(report))
+        console = Console(soft_wrap=not sys.stdout.isatty())
+        console.print(bench_table(report))
+        if "programs" in report:
+            console.print(programs_table(report["programs"]))
     return 0
 
 

@@ -205,8 +205,13 @@ class Play:
 class Bench:
     """Measure throughput beside a reference, both in this process."""
 
-    cases: Positional[Annotated[tuple[Literal["search", "selfplay"], ...], arg(metavar="{search,selfplay}...")]]
-    """What to measure. search: the tree alone, beside mctx's; selfplay: beside the network alone and mctx."""
+    cases: Positional[
+        Annotated[tuple[Literal["games", "search", "selfplay"], ...], arg(metavar="{games,search,selfplay}...")]
+    ]
+    """What to measure. games: the rules, beside pgx's; search: the tree alone, beside mctx's; selfplay: beside the
+    network alone and mctx."""
+    games: Annotated[tuple[str, ...], arg(metavar="GAME ...")] = ()
+    """games: those to measure; all when left out."""
     game: str = "crosshair"
     """selfplay: the game's name."""
     run: Directory = None
@@ -222,7 +227,7 @@ class Bench:
 
     def __post_init__(self):
         if not self.cases:
-            raise ValueError("bench: got nothing to measure, expected search or selfplay")
+            raise ValueError("bench: got nothing to measure, expected games, search or selfplay")
         if not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
         _at_least("lanes", self.lanes, 1)

@@ -146,3 +146,16 @@ def test_search_is_benchmarked_beside_mctx(monkeypatch, capsys):
     assert sizes["tree"] == 2 * sizes["lane"] == 2 * 7 * sizes["node"]
     assert sizes["node"] == 4 * 4 * 4 + 8 * 4 + 4  # four numbers an edge, eight a node, the position
     assert sizes["compiled"] > sizes["tree"] / 2
+
+
+# ---- games
+
+
+@pytest.mark.slow
+def test_games_are_benchmarked_beside_pgx(capsys):
+    assert main(["bench", "games", "--games", "tic_tac_toe", "crosshair,size=3", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    for row in report["rows"]:
+        assert list(row) == ["case", "ours", "reference", "reference_name", "unit", "ratio"] and row["ours"] > 0
+        assert (row["ratio"] is None) == ("crosshair" in row["case"])
+    assert all(facts["sorts"] == 0 for facts in report["programs"].values()) and len(report["programs"]) == 2
