@@ -1,7 +1,7 @@
 """The arena: matches of many games side by side on the device, each opening played with both seats.
 
-The host keeps the list of games; a lane whose game ended takes the next one. Both players' choices and the rules are
-compiled programs over all devices.
+The host keeps the list of games; a lane whose game ended takes the next one. The rules and the players' choices are
+compiled programs over all devices; outside players, such as engines, are asked on the host.
 """
 
 import dataclasses
@@ -16,11 +16,15 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from azjax.openings import merge, random_openings
-from azjax.players import ChooseFn, Player
+from azjax.outside import OutsidePlayer
+from azjax.players import AnyPlayer, ChooseFn
+from azjax.referee import Referee
 from azjax.step import AXIS
 from envs.chance import step_games
 from envs.core import Game, State
 from envs.record import GameRecord
+
+_LOST_BY = ((-1.0, 1.0), (1.0, -1.0))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,8 +48,8 @@ class Match:
 
 def play_match(
     game: Game,
-    a: Player,
-    b: Player,
+    a: AnyPlayer,
+    b: AnyPlayer,
     *,
     games: int,
     mesh: Mesh,
@@ -56,7 +60,8 @@ def play_match(
 ) -> Match:
     """Plays `games` games between a and b; game 2i and 2i + 1 have the same opening and exchanged seats.
 
-    A truncated game counts as a draw and says so in its record.
+    A truncated game counts as a draw and says so in its record. An outside player may give a game up or forfeit it; the
+    record says how and why.
 
     Args:
       game: the rules.
@@ -65,11 +70,12 @@ def play_match(
       mesh: devices to use.
       seed: of openings and of random choices: the same arguments give the same games.
       opening_plies: random plies before the players take over; fewer where the game would end.
-      lanes: games side by side, at most.
+      lanes: games side by side, at most; an outside player may take fewer.
       on_progress: called with (games done, games).
 
     Raises:
-      ValueError: games is odd or below 2.
+      ValueError: games is odd or below 2, or an outside player cannot play such a game.
+      RuntimeError: with an outside player: a compiled player made an illegal move.
     """
     if games < 2 or games % 2:
         raise ValueError(f"games: got {games}, expected an even number of at least 2 (both seats of each opening)")
@@ -78,10 +84,10 @@ def play_match(
     chance_key = jax.random.fold_in(key, 2**31)
     openings, opening_actions = _openings(game, games // 2, opening_plies)(jax.random.fold_in(key, 0))
     opening_actions = np.asarray(opening_actions)
-    num_lanes = min(lanes, games)
-    width = -(-num_lanes // (2 * mesh.size)) * mesh.size
     players = (a, b)
-    choosers = [_chooser(player.choose, mesh) for player in players]
+    outside = [player for player in players if isinstance(player, OutsidePlayer)]
+    num_lanes = min([lanes, games, *(player.most_games for player in outside)])
+    width = -(-num_lanes // (2 * mesh.size)) * mesh.size
     advance, load, look = _programs(game)
 
     next_game = num_lanes
@@ -90,24 +96,39 @@ def play_match(
     opened = [len(moves) for moves in actions]
     results: list[GameRecord | None] = [None] * games
     states = load(openings, game_of // 2)
+    referee = None
+    if outside:
+        referee = Referee(game, num_lanes, seed, opening_actions, advance)
+        for lane in range(num_lanes):
+            referee.place(lane, lane)
     alive = np.ones(num_lanes, bool)
     done = number = 0
     while alive.any():
         mover, over, truncated, returns = map(np.asarray, look(states))
         refill = np.zeros(num_lanes, bool)
-        for lane in np.flatnonzero(alive & over):
+        given_up = referee.given_up if referee else {}
+        for lane in sorted({*np.flatnonzero(alive & over).tolist(), *given_up}):
             g = int(game_of[lane])
+            if gave_up := given_up.pop(lane, None):
+                pair, end, note = _LOST_BY[mover[lane]], gave_up.end, gave_up.reason
+            else:
+                pair, end, note = returns[lane].tolist(), "plies" if truncated[lane] else "rules", ""
             results[g] = GameRecord(
                 game=game.id,
                 players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
                 actions=tuple(actions[g]),
-                returns=(float(returns[lane, 0]), float(returns[lane, 1])),
-                end="plies" if truncated[lane] else "rules",
+                returns=(pair[0], pair[1]),
+                end=end,
                 opening_plies=opened[g],
+                note=note,
             )
+            for player in outside:
+                player.finish(g)
             done += 1
             if next_game < games:
                 game_of[lane], refill[lane] = next_game, True
+                if referee:
+                    referee.place(lane, next_game)
                 next_game += 1
             else:
                 alive[lane] = False
@@ -118,16 +139,26 @@ def play_match(
             continue
         seat_of_a = game_of % 2
         moves = np.full(num_lanes, -1, np.int32)
-        for index, choose in enumerate(choosers):
-            waiting = np.flatnonzero(alive & ((mover == seat_of_a) if index == 0 else (mover != seat_of_a)))[:width]
+        if referee:
+            referee.look(states)
+        for index, player in enumerate(players):
+            waiting = np.flatnonzero(alive & ((mover == seat_of_a) if index == 0 else (mover != seat_of_a)))
             if not waiting.size:
                 continue
+            if isinstance(player, OutsidePlayer):
+                assert referee is not None
+                moves[waiting] = referee.ask(player, waiting)
+                continue
+            waiting = waiting[:width]
             # Lanes that find no room wait for the next round; padding repeats the first.
             rows = np.resize(waiting, width)
             rows[waiting.size :] = waiting[0]
             number += 1
-            chosen = choose(players[index].params, jax.random.fold_in(key, number), load(states, rows))
+            choose = _chooser(player.choose, mesh)
+            chosen = choose(player.params, jax.random.fold_in(key, number), load(states, rows))
             moves[waiting] = np.asarray(chosen)[: waiting.size]
+        if referee:
+            referee.write(moves)
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
         for lane in np.flatnonzero(moves >= 0):
             actions[game_of[lane]].append(int(moves[lane]))

@@ -16,7 +16,7 @@ from azjax.arena import Match, play_match
 from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig
 from azjax.network import num_parameters
-from azjax.players import LoadedRun, Player, make_player, run_player
+from azjax.players import AnyPlayer, LoadedRun, Player, make_player, run_player
 from azjax.progress import Progress
 from azjax.rating import Ratings, elo_difference, fit_ratings
 from azjax.report import EloPoint, MatchRecord, RunSummary, elo_picture, ratings_table, write_ratings, write_report
@@ -98,7 +98,7 @@ def finish_run(
         f"rating {len(players)} checkpoints and {', '.join(config.evaluation.anchors)}, "
         f"{config.evaluation.final_games} games a pair"
     )
-    everyone = players[::-1] + anchors
+    everyone: list[AnyPlayer] = [*players[::-1], *anchors]
     matches, results = round_robin(
         game,
         everyone,

@@ -14,7 +14,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from azjax.players import Player
+from azjax.outside import Answer, OutsidePlayer, Question
+from azjax.players import AnyPlayer
 from envs.chance import start_games, step_games
 from envs.core import Game, State
 from envs.game_files import check_format, games_text
@@ -31,15 +32,18 @@ quit          leave; also the end of the input"""
 class Session:
     """A game between a person and a player."""
 
-    def __init__(self, game: Game, opponent: Player, seat: int, seed: int = 0):
+    def __init__(self, game: Game, opponent: AnyPlayer, seat: int, seed: int = 0):
         self.game, self.opponent, self.seat = game, opponent, seat
-        self._rng_key = jax.random.key(seed)
+        self._rng_key, self._seed = jax.random.key(seed), seed
         self._advance, self._look = _programs(game)
-        self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
+        if not isinstance(opponent, OutsidePlayer):
+            self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
         states, rolled = start_games(game, jax.random.fold_in(self._rng_key, 0), 1)
         self._states: list[State] = [jax.tree.map(lambda leaf: leaf[0], states)]
         self._events = [self._rolled(rolled[0])]  # what led to each of the states: a move and the dice after it
         self.resigned = False  # the person gave up
+        self.gave_up: Answer | None = None  # the opponent did
+        self._names: list[str] = []  # of the moves
         self._read()
 
     @property
@@ -68,13 +72,20 @@ class Session:
     def play(self, action: int) -> None:
         """Makes a legal move, whoever's turn it is."""
         key = jax.random.fold_in(jax.random.fold_in(self._rng_key, 1), len(self._states))
+        self._names.append(self.game.move_name(self.state, action))
         state, rolled = self._advance(self.state, np.int32(action), key)
         self._states.append(state)
         self._events.append((action, *self._rolled(rolled)))
         self._read()
 
-    def suggest(self) -> int:
-        """Returns what the opponent would play in this position; the same each time."""
+    def suggest(self) -> int | None:
+        """Returns what the opponent would play in this position; None if it would give up (`gave_up`)."""
+        if isinstance(self.opponent, OutsidePlayer):
+            state = jax.tree.map(np.asarray, self.state)
+            (answer,) = self.opponent.ask([Question(0, self._seed, tuple(self._names), state, self._mask)])
+            if answer.action is None:
+                self.gave_up = answer
+            return answer.action
         key = jax.random.fold_in(self._rng_key, len(self._states))
         states = jax.tree.map(lambda leaf: leaf[None], self.state)
         return int(self._choose(self.opponent.params, key, states))
@@ -84,13 +95,15 @@ class Session:
         for plies in range(self.plies, 0, -1):
             state = self._states[plies - 1]
             if int(self.game.to_move(state)) == self.seat:
-                del self._states[plies:], self._events[plies:]
+                del self._states[plies:], self._events[plies:], self._names[plies - 1 :]
                 self._read()
                 return True
         return False
 
     def result(self) -> str:
         """Returns what the game's end means for the person."""
+        if self.gave_up is not None:
+            return f"You won: {self.opponent.name} {self.gave_up.reason}."
         if self.truncated:
             return f"The game was cut off after {self.plies} moves: no result."
         mine = self._returns[self.seat]
@@ -103,12 +116,15 @@ class Session:
             returns, end = (self._returns[0], self._returns[1]), "plies" if self.truncated else "rules"
         elif self.resigned:
             returns, end = ((-1.0, 1.0), (1.0, -1.0))[self.seat], "resignation"
+        elif self.gave_up is not None:
+            returns, end = ((1.0, -1.0), (-1.0, 1.0))[self.seat], self.gave_up.end
         return GameRecord(
             game=self.game.id,
             players=("person", self.opponent.name) if self.seat == 0 else (self.opponent.name, "person"),
             actions=tuple(itertools.chain(*self._events)),
             returns=returns,
             end=end,
+            note=self.gave_up.reason if self.gave_up is not None else "",
             date=datetime.date.today().isoformat(),
         )
 
@@ -138,6 +154,8 @@ def converse(session: Session, ask: Ask, tell: Tell) -> None:
         if session.mover != session.seat:
             tell("(thinking)", "plain")
             action = session.suggest()
+            if action is None:
+                break
             name = game.move_name(session.state, action)
             session.play(action)
             tell(f"{session.opponent.name} plays {name}", "move")
@@ -169,7 +187,9 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
             case "moves":
                 tell(" ".join(game.move_name(session.state, action) for action in session.legal()), "plain")
             case "hint":
-                tell(f"{session.opponent.name} would play {game.move_name(session.state, session.suggest())}", "plain")
+                action, session.gave_up = session.suggest(), None
+                would = "give up" if action is None else f"play {game.move_name(session.state, action)}"
+                tell(f"{session.opponent.name} would {would}", "plain")
             case "undo":
                 if session.undo():
                     return True
@@ -184,7 +204,7 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
 
 
 def play_in_terminal(
-    game: Game, opponent: Player, *, seat: int, seed: int = 0, record: pathlib.Path | None = None
+    game: Game, opponent: AnyPlayer, *, seat: int, seed: int = 0, record: pathlib.Path | None = None
 ) -> int:
     """Plays on stdin and stdout, which need not be a terminal; returns the exit status.
 

@@ -1,6 +1,7 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
-random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1
+random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1 ·
+gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish: engines, which are asked on the host
 """
 
 import dataclasses
@@ -12,8 +13,10 @@ import jax
 import jax.numpy as jnp
 
 import envs
+from azjax import engines
 from azjax.config import RunConfig
 from azjax.network import evaluate
+from azjax.outside import OutsidePlayer
 from azjax.search import (
     action_of,
     alphabeta_search,
@@ -48,6 +51,9 @@ class Player(NamedTuple):
     params: Any
 
 
+AnyPlayer = Player | OutsidePlayer
+
+
 class LoadedRun(NamedTuple):
     """An agent out of a run directory."""
 
@@ -79,20 +85,24 @@ def parse_player(word: str) -> PlayerSpec:
     """
     head, *rest = word.split(",")
     kind, _, argument = head.partition(":")
-    allowed = _OPTIONS.get(kind)
-    if allowed is None:
+    is_engine = kind in engines.KINDS
+    allowed = _OPTIONS.get(kind, ())
+    if not is_engine and kind not in _OPTIONS:
         raise ValueError(f"player: got {word!r}, expected {', '.join(_EXAMPLES)}")
     options = []
     for text in rest:
         name, equals, value = text.partition("=")
+        if is_engine and name and equals:  # an engine's options are its own
+            options.append((name, value))
+            continue
         if not equals or name not in allowed:
-            expected = ", ".join(f"{option}=..." for option in allowed) or "no options"
+            expected = "NAME=VALUE" if is_engine else ", ".join(f"{option}=..." for option in allowed) or "no options"
             raise ValueError(f"player {word!r}: got option {text!r}, expected {expected}")
         options.append((name, value))
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
-_EXAMPLES = ("random", "uct:400", "run:runs/NAME")
+_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "gtp:gnugo,level=1")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
@@ -100,8 +110,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
-    """Builds a player.
+def make_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
+    """Builds a player; an engine is started.
 
     Args:
       game: what it plays.
@@ -109,10 +119,12 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
       load_run: reads agents.
 
     Raises:
-      ValueError: the word is malformed, or the run is of another game or cannot be read.
+      ValueError: the word is malformed, or the run is of another game or cannot be read, or there is no such engine.
     """
     spec = parse_player(word)
     options = dict(spec.options)
+    if spec.kind in engines.KINDS:
+        return engines.engine_player(game, word, spec.argument, spec.options)
     if spec.kind == "random":
         if spec.argument:
             raise ValueError(f"player: got {word!r}, expected random without an argument")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh
 
     from azjax.arena import Match as Result
-    from azjax.players import Player
+    from azjax.players import AnyPlayer
     from azjax.sprt import Sprt
     from envs.core import Game
     from envs.record import GameRecord
@@ -300,7 +300,7 @@ def _start(word: str) -> "tuple[Game, Mesh]":
     return game, make_mesh(0)
 
 
-def _players(game: "Game", words: Sequence[str]) -> "list[Player]":
+def _players(game: "Game", words: Sequence[str]) -> "list[AnyPlayer]":
     from azjax.players import make_player, parse_player
     from azjax.rundir import load_run
 
@@ -356,13 +356,14 @@ def _tell_sprt(sprt: "Sprt", match: "Result") -> None:
 
 def _match_line(result: "Result") -> str:
     from azjax.rating import score_interval
+    from azjax.tournament import given_up
 
     score, lo, hi = score_interval(result.wins, result.draws, result.losses)
     return (
         f"{result.a} against {result.b}: {result.wins} won, {result.draws} drawn, {result.losses} lost"
         f" of {result.games} ({result.distinct} distinct); score {100 * score:.1f} %,"
         f" 95 % interval {100 * lo:.1f} to {100 * hi:.1f} %; {result.seconds:.1f} s"
-    )
+    ) + "".join(f"; {row['player']} {row['reason']} in {row['games']}" for row in given_up(result.records))
 
 
 def _state_bytes(game: "Game") -> int:

@@ -12,11 +12,12 @@ from azjax.search.policy import (
     uct_policy,
 )
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
-from azjax.search.single import Look, TreeSearch
+from azjax.search.single import Line, Look, TreeSearch
 from azjax.search.slots import Slotted, action_of, begin_search, num_slots, slotted
 
 __all__ = [
     "AlphaBeta",
+    "Line",
     "Look",
     "Model",
     "Slotted",

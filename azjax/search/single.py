@@ -5,6 +5,7 @@ For play against people and for engines: `search` and the policies built on it r
 
 import functools
 import time
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ from azjax.search.chance import with_chance
 from azjax.search.choice import Selection
 from azjax.search.loop import grow
 from azjax.search.model import Model
-from azjax.search.selection import is_illegal, select_puct
+from azjax.search.selection import is_illegal, mask_logits, select_puct
 from azjax.search.slots import begin_recurrent, begin_search, num_slots
 from azjax.search.tree import NO_NODE, ROOT, GrowingTree, plant
 from azjax.search.wave import grow_wave
@@ -24,6 +25,15 @@ from envs.core import Game
 
 _LONGEST_WALK = 128
 """Edges of a walk in a wave, which chooses anew at as many nodes after each of its walks."""
+
+
+class Line(NamedTuple):
+    """A move and what the search expects after it; the view of the player to move."""
+
+    visits: int
+    q: float
+    prior: float
+    moves: tuple[int, ...]  # the move, then the most visited action, and so on below it
 
 
 class Look(NamedTuple):
@@ -84,7 +94,7 @@ class TreeSearch:
             states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
             return plant(begin_search(game, model, params, rng_key, states, slots).root, self._num_nodes)
 
-        def grow_some(params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, number: int) -> GrowingTree:
+        def grow_some(params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, number: Any) -> GrowingTree:
             invalid = is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32)
             if wave == 1:
                 return grow(
@@ -119,15 +129,27 @@ class TreeSearch:
             return add(rest, waves, tree) if rest else tree
 
         self._plant = jax.jit(plant_one)
-        self._grow = jax.jit(grow_some, static_argnums=4, donate_argnums=2)
+        # One program for every number of simulations; a wave's are written out.
+        self._grow = jax.jit(grow_some, static_argnums=() if wave == 1 else 4, donate_argnums=2)
         self._tree: GrowingTree | None = None
         self._used = 0
         self._rng_key = jax.random.key(0)
 
-    def start(self, state: Any, seed: int = 0) -> None:
-        """Drops the tree and begins at a position, which must not be terminated; `seed` is for random evaluations."""
+    def start(self, state: Any, seed: int = 0, only: Collection[int] | None = None) -> None:
+        """Drops the tree and begins at a position, which must not be terminated.
+
+        Args:
+          state: the position.
+          seed: of random evaluations.
+          only: the moves to search there, at least one of them legal; None: all.
+        """
         self._rng_key, key = jax.random.split(jax.random.key(seed))
-        self._tree, self._used = self._plant(self._params, key, state), 1
+        tree = self._plant(self._params, key, state)
+        if only is not None:
+            kept = np.isin(self._table(tree)[ROOT], list(only))
+            logits = mask_logits(tree.prior_logits[ROOT, 0], jnp.asarray(kept))
+            tree = tree._replace(prior_logits=tree.prior_logits.at[ROOT, 0].set(logits))
+        self._tree, self._used = tree, 1
 
     @property
     def room(self) -> int:
@@ -165,21 +187,15 @@ class TreeSearch:
         legal = ~np.asarray(is_illegal(tree.prior_logits[ROOT, 0]))
         prior = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])) * legal
         table = self._table(tree)
-        # Before the first simulation the prior decides.
-        scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
-        line, edge, node = [], int(np.argmax(scores)), ROOT
-        while True:
-            line.append(int(table[node, edge]))
-            node = int(children[node, edge])
-            if node == NO_NODE or not visits[node].any():
-                break
-            edge = int(np.argmax(visits[node]))
 
         def by_action(edges: np.ndarray) -> np.ndarray:
             full = np.zeros(self._num_events, edges.dtype)
             full[table[ROOT][legal]] = edges[legal]
             return full
 
+        # Before the first simulation the prior decides.
+        scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
+        line = _line(table, children, visits, int(np.argmax(scores)))
         return Look(
             action=line[0],
             visits=by_action(visits[ROOT]),
@@ -187,8 +203,25 @@ class TreeSearch:
             prior=by_action(prior),
             value=float(tree.node_values[ROOT, 0]),
             simulations=int(visits[ROOT].sum()),
-            principal_variation=tuple(line),
+            principal_variation=line,
         )
+
+    def lines(self, most: int) -> list[Line]:
+        """Returns what is expected after the moves that were tried, the most visited first, `most` of them."""
+        tree = self._position()
+        visits, qvalues, children = (np.asarray(array[:, 0]) for array in (tree.visits, tree.qvalues, tree.children))
+        prior, table = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])), self._table(tree)
+        tried = np.flatnonzero(visits[ROOT])
+        order = tried[np.lexsort((-prior[tried], -visits[ROOT, tried]))][:most]
+        return [
+            Line(
+                visits=int(visits[ROOT, edge]),
+                q=float(qvalues[ROOT, edge]),
+                prior=float(prior[edge]),
+                moves=_line(table, children, visits, int(edge)),
+            )
+            for edge in order
+        ]
 
     def advance(self, action: int) -> bool:
         """Makes a move: the tree below it is kept.
@@ -215,6 +248,17 @@ class TreeSearch:
         if self._tree is None:
             raise ValueError("search: got no position, expected start(state) first")
         return self._tree
+
+
+def _line(table: np.ndarray, children: np.ndarray, visits: np.ndarray, edge: int) -> tuple[int, ...]:
+    """Returns the action of an edge of the root, then the most visited, and so on below it."""
+    line, node = [], ROOT
+    while True:
+        line.append(int(table[node, edge]))
+        node = int(children[node, edge])
+        if node == NO_NODE or not visits[node].any():
+            return tuple(line)
+        edge = int(np.argmax(visits[node]))
 
 
 def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int]:

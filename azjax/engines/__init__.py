@@ -1,0 +1,27 @@
+"""Other people's engines as players: programs that speak GTP, UCI or USI over pipes."""
+
+from collections.abc import Sequence
+
+from azjax.engines.pool import EnginePool
+from azjax.engines.words import KINDS, parse_engine
+from envs.core import Game
+
+__all__ = ["KINDS", "EnginePool", "engine_player"]
+
+
+def engine_player(game: Game, word: str, argument: str, options: Sequence[tuple[str, str]]) -> EnginePool:
+    """Starts the engine that a word names.
+
+    Args:
+      game: what it is to play.
+      word: the player's, such as "gtp:gnugo,level=1".
+      argument: what follows "KIND:", up to the first comma.
+      options: names and values.
+
+    Raises:
+      ValueError: there is no such engine, or it does not play this game, or an option is wrong.
+    """
+    from azjax.engines.gtp import GtpEngine
+
+    spec = parse_engine(word, argument, options)
+    return EnginePool(game, word, lambda: GtpEngine(game, spec), spec.processes)
