@@ -12,10 +12,13 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 # Threads of XLA's CPU pool, by default one a core. Each of the eight devices waits for the others inside an all-reduce
 # in a thread of this pool: with as few threads as devices all can be taken while a device has not come yet.
 os.environ.setdefault("PJRT_NPROC", "32")
-# Tests compile far more than they compute: LLVM without optimisation and, where XLA still knows the flag (it aborts on one
-# it does not), the older emitter halve their time.
-OLDER_EMITTER = " --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0" + OLDER_EMITTER)
+# Tests compile far more than they compute: LLVM without optimisation and, where XLA still knows the flag (it aborts on
+# one it does not), the older emitter halve their time.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0"
+    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
+)
 
 import hypothesis
 import jax
