@@ -132,9 +132,13 @@ class Go(Game):
     def truncated(self, state: GoState) -> jax.Array:
         return (state.passes < 2) & (state.ply >= self.max_plies) & (state.ply < self._longest)
 
+    def lead(self, state: GoState, scored: jax.Array | bool = True) -> jax.Array:
+        """Returns float32[], Black's area on the board less White's less komi; the area is 0 where not `scored`."""
+        return self.board.area(state.chains, jnp.asarray(scored)).astype(jnp.float32) - self.komi
+
     def returns(self, state: GoState) -> jax.Array:
         scored = self.terminated(state) & ~self.truncated(state)
-        lead = self.board.area(state.chains, scored).astype(jnp.float32) - self.komi
+        lead = self.lead(state, scored)
         return two_player_returns(scored & (lead != 0), winner=(lead < 0).astype(jnp.int32))
 
     def observe(self, state: GoState) -> jax.Array:

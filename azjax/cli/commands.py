@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import envs
-from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
+from azjax.cli.options import Analyze, Bench, Engine, Games, Match, Plan, Play, Rate, RunOptions, Train
 from azjax.cli.parse import CommandLine, configure
 from azjax.config import RunConfig
 from azjax.presets import preset
@@ -47,6 +47,8 @@ def run(line: CommandLine) -> int:
             return analyze(options)
         case Bench() as options:
             return bench(options)
+        case Engine() as options:
+            return engine(options)
 
 
 def list_games(options: Games) -> int:
@@ -199,6 +201,13 @@ def analyze(options: Analyze) -> int:
     from azjax.cli.analyze import look
 
     return look(options, game, _Progress("analysis", "plies"))
+
+
+def engine(options: Engine) -> int:
+    """azjax engine."""
+    from azjax.cli.engine import speak
+
+    return speak(options)
 
 
 def bench(options: Bench) -> int:

@@ -273,7 +273,28 @@ class Analyze:
             raise ValueError(f"--out: got {self.out} without --record FILE, whose values would be drawn")
 
 
-Command = Games | Train | Plan | Match | Rate | Play | Analyze | Bench
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Speak an engine protocol on stdin and stdout, for programs that show games and let engines play."""
+
+    protocol: Positional[Annotated[Literal["uci", "usi", "gtp"], arg(metavar="{uci,usi,gtp}")]]
+    """uci: chess; usi: shogi; gtp: Go."""
+    run: Annotated[Path, arg(metavar="DIR")]
+    """Whose agent plays."""
+    step: Optional = None
+    """Which checkpoint; the newest when left out."""
+    simulations: Optional = None
+    """Of a search for which no limit is given; the run's own when left out."""
+    seed: int = 0
+    """Of random evaluations, which only agents trained with search symmetries make."""
+
+    def __post_init__(self):
+        _seed(self.seed)
+        _at_least("step", self.step, 0)
+        _at_least("simulations", self.simulations, 1)
+
+
+Command = Games | Train | Plan | Match | Rate | Play | Analyze | Bench | Engine
 
 COMMANDS: dict[str, type[Command]] = {
     "train": Train,
@@ -284,4 +305,5 @@ COMMANDS: dict[str, type[Command]] = {
     "games": Games,
     "plan": Plan,
     "bench": Bench,
+    "engine": Engine,
 }

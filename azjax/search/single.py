@@ -27,6 +27,10 @@ _LONGEST_WALK = 128
 """Edges of a walk in a wave, which chooses anew at as many nodes after each of its walks."""
 
 
+_LONGEST_LINE = 512
+"""Edges of any other walk: its scratch space would take time if it were as long as the tree is large."""
+
+
 class Line(NamedTuple):
     """A move and what the search expects after it; the view of the player to move."""
 
@@ -106,7 +110,7 @@ class TreeSearch:
                     interior_action_selection_fn=select,
                     first_node=first,
                     num_simulations=number,
-                    max_depth=None,
+                    max_depth=min(self._num_nodes - 1, _LONGEST_LINE),
                     invalid_actions=invalid,
                     extra_data=None,
                 )
@@ -272,7 +276,14 @@ def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int
     new = np.full(len(parents) + 1, NO_NODE, np.int32)  # the last entry answers for NO_NODE
     new[old] = np.arange(len(old))
     rest = np.setdiff1d(np.arange(len(parents)), old)
-    order, is_kept = np.concatenate([old, rest]), np.arange(len(parents)) < len(old)
+    order = np.concatenate([old, rest]).astype(np.int32)
+    return _renumbered(tree, order, new, np.int32(len(old))), len(old)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _renumbered(tree: GrowingTree, order: jax.Array, new: jax.Array, number: jax.Array) -> GrowingTree:
+    """Returns the tree with node order[i] at i, cleared from `number` on; node i is now new[i]."""
+    is_kept = jnp.arange(order.shape[0], dtype=jnp.int32) < number
 
     def moved(leaf: jax.Array, empty: Any) -> jax.Array:
         where = is_kept.reshape(-1, *(1,) * (leaf.ndim - 1))
@@ -283,10 +294,9 @@ def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int
         name: jax.tree.map(lambda leaf, name=name: moved(leaf, empty.get(name, 0)), field)
         for name, field in tree._asdict().items()
     }
-    fields["children"] = jnp.asarray(new)[fields["children"]]
-    parents = jnp.asarray(new)[fields["parents"]].at[ROOT].set(NO_NODE)
-    fields["parents"] = parents
+    fields["children"] = new[fields["children"]]
+    fields["parents"] = new[fields["parents"]].at[ROOT].set(NO_NODE)
     fields["action_from_parent"] = fields["action_from_parent"].at[ROOT].set(NO_NODE)
     fields["rewards"] = fields["rewards"].at[ROOT].set(0)
     fields["discounts"] = fields["discounts"].at[ROOT].set(1)
-    return GrowingTree(**fields), len(old)
+    return GrowingTree(**fields)
