@@ -18,7 +18,7 @@ from azjax.config import RunConfig
 from azjax.search import begin_search, game_model, num_slots
 from azjax.search.tree import plant
 from azjax.step import AXIS, RunState, Step
-from envs.core import Game
+from envs.core import Game, num_bytes
 
 USABLE = 0.9
 """Share of a device's memory that a plan may fill; the rest is for code, fragmentation and the arena."""
@@ -110,7 +110,7 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
     mesh = Mesh([device], (AXIS,), axis_types=(AxisType.Auto,))
     one_lane = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, lanes=1))
     state = jax.eval_shape(Step(one_lane, game, mesh).init, jax.eval_shape(lambda: jax.random.key(0)))
-    parameters = _size(state.learner.variables)
+    parameters = num_bytes(state.learner.variables)
     evaluated = _forward(config, game, state, lanes)
     learned = 2 * _forward(config, game, state, samples)  # the values, and the gradients with respect to them
     return Plan(
@@ -119,11 +119,11 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
         device_kind=device.device_kind,
         device_bytes=device_memory(device) // (num_devices if device.platform == "cpu" else 1),
         bytes=Bytes(
-            lanes=_size(state.lanes) * lanes,
+            lanes=num_bytes(state.lanes) * lanes,
             tree=_tree(config, game, state, lanes),
-            replay=_size(state.replay) * lanes,
-            parameters=2 * parameters + _size(state.best),
-            optimizer=_size(state.learner.opt_state),
+            replay=num_bytes(state.replay) * lanes,
+            parameters=2 * parameters + num_bytes(state.best),
+            optimizer=num_bytes(state.learner.opt_state),
             activations=max(evaluated, learned),
         ),
         work=Work(
@@ -209,11 +209,6 @@ def text(size: float) -> str:
     return f"{size:,.1f} TB"
 
 
-def _size(tree: Any) -> int:
-    """Returns the bytes of arrays; of typed keys, those of their data."""
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
-
-
 def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
     """Returns the bytes of the search trees of `lanes` games; twice for mctx's loop, which updates none in place."""
 
@@ -225,7 +220,7 @@ def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
         return plant(root, config.search.simulations + 1)
 
     states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)
-    return _size(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
+    return num_bytes(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
 
 
 def _forward(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
@@ -236,7 +231,7 @@ def _forward(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
         return network.apply(config.network, game, variables, observation, True, None)
 
     traced = jax.make_jaxpr(forward)(state.learner.variables, observation)
-    return _size(observation) + _layers(traced.jaxpr)
+    return num_bytes(observation) + _layers(traced.jaxpr)
 
 
 def _layers(jaxpr: Any) -> int:
@@ -244,6 +239,6 @@ def _layers(jaxpr: Any) -> int:
     total = 0
     for equation in jaxpr.eqns:
         if equation.primitive.name in ("dot_general", "conv_general_dilated"):
-            total += 2 * sum(_size(variable.aval) for variable in equation.outvars)
+            total += 2 * sum(num_bytes(variable.aval) for variable in equation.outvars)
         total += sum(_layers(inner) for inner in jax.extend.core.jaxprs_in_params(equation.params))
     return total

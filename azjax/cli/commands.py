@@ -55,6 +55,8 @@ def list_games(options: Games) -> int:
         names = envs.available()
         print(json.dumps({"games": names}) if options.json else "\n".join(names))
         return 0
+    from envs.core import state_bytes
+
     game = envs.make(options.game)
     facts = {
         "game": game.id,
@@ -64,7 +66,7 @@ def list_games(options: Games) -> int:
         "observation_shape": list(game.observation_shape),
         "symmetries": len(game.symmetries),
         "has_chance": game.has_chance,
-        "state_bytes": _state_bytes(game),
+        "state_bytes": state_bytes(game),
     }
     if options.json:
         print(json.dumps(facts))
@@ -363,15 +365,6 @@ def _match_line(result: "Result") -> str:
         f" of {result.games} ({result.distinct} distinct); score {100 * score:.1f} %,"
         f" 95 % interval {100 * lo:.1f} to {100 * hi:.1f} %; {result.seconds:.1f} s"
     )
-
-
-def _state_bytes(game: "Game") -> int:
-    import math
-
-    import jax
-
-    leaves = jax.tree.leaves(jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0))))
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
 
 
 class _Progress:
