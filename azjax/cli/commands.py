@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import envs
-from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
+from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, RunOptions, Serve, Train
 from azjax.cli.parse import CommandLine, configure
 from azjax.config import RunConfig
 from azjax.presets import preset
@@ -43,6 +43,8 @@ def run(line: CommandLine) -> int:
             return rate(options)
         case Play() as options:
             return play(options)
+        case Serve() as options:
+            return serve(options)
         case Analyze() as options:
             return analyze(options)
         case Bench() as options:
@@ -193,6 +195,13 @@ def play(options: Play) -> int:
     (opponent,) = _players(game, (word,))
     seat = 0 if options.seat == "first" else 1
     return play_in_terminal(game, opponent, seat=seat, seed=options.seed, record=options.record)
+
+
+def serve(options: Serve) -> int:
+    """azjax serve."""
+    from azjax.cli.serve import serve
+
+    return serve(options)
 
 
 def analyze(options: Analyze) -> int:
