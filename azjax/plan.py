@@ -96,7 +96,7 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
     Raises:
       ValueError: a game does not fit into the replay, or the network does not fit the game.
     """
-    device = jax.devices()[0]
+    device = jax.local_devices()[0]
     if config.search.dirichlet_alpha is None:  # a number that no shape depends on
         config = dataclasses.replace(config, search=dataclasses.replace(config.search, dirichlet_alpha=1.0))
     lanes, samples = (math.ceil(n / num_devices) for n in (config.selfplay.lanes, config.learner.batch))

@@ -12,6 +12,7 @@ import envs
 from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
 from azjax.cli.parse import CommandLine, configure
 from azjax.config import RunConfig
+from azjax.launch import launch, parse_hosts
 from azjax.presets import preset
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def run(line: CommandLine) -> int:
         case Games() as options:
             return list_games(options)
         case Train() as options:
-            return train(options, line.settings)
+            return train(options, line.settings, line.words)
         case Plan() as options:
             return plan(options, line.settings)
         case Match() as options:
@@ -75,14 +76,21 @@ def list_games(options: Games) -> int:
     return 0
 
 
-def train(options: RunOptions, settings: Sequence[str]) -> int:
-    """azjax train."""
+def train(options: Train, settings: Sequence[str], words: Sequence[str] = ()) -> int:
+    """azjax train; `words` are those of the command, for the processes that --hosts local:N starts."""
     start = _checked(options, settings)
+    hosts = None if options.hosts is None else parse_hosts(options.hosts)
+    if hosts is not None and hosts.local:
+        return launch(hosts.local, words)
     # On stdout: stderr is left to the one line that says what was wrong. JAX takes seconds to import.
     print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
     config, directory = _run_of(options, settings, start)
     from azjax.train import train, use_devices
 
+    if hosts is not None:
+        from azjax.hosts import connect
+
+        connect(hosts)
     use_devices(config.devices)
     return train(config, directory)
 

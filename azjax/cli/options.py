@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from azjax.launch import parse_hosts
 from azjax.presets import PRESETS
 from envs import expected_names
 
@@ -68,6 +69,15 @@ class RunOptions:
 @dataclass(frozen=True, kw_only=True)
 class Train(RunOptions):
     """Train an agent; the same command again goes on where the run stopped."""
+
+    hosts: Annotated[str | None, arg(metavar="WORD")] = None
+    """One run over several processes: auto (the cluster says who the others are); ADDRESS:PORT,INDEX/COUNT, given to
+    each (process 0 listens there); or local:N, which starts N processes on this machine's CPU."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hosts is not None:
+            parse_hosts(self.hosts)
 
 
 @dataclass(frozen=True, kw_only=True)
