@@ -138,6 +138,22 @@ class RunDirectory:
         return file
 
 
+def check_cache(directory: str | None) -> None:
+    """Refuses a compilation cache that others could write: what is found there runs as this user's program.
+
+    Raises:
+      ValueError: one line that says whose it is.
+    """
+    if not directory or "://" in directory or not hasattr(os, "getuid") or not Path(directory).exists():
+        return
+    stat = Path(directory).stat()
+    if stat.st_uid not in (os.getuid(), 0) or stat.st_mode & 0o002:
+        whose = f"user {stat.st_uid}'s" if stat.st_uid != os.getuid() else "writable by everyone"
+        raise ValueError(
+            f"JAX_COMPILATION_CACHE_DIR: got {directory}, which is {whose}; expected one that you alone can write"
+        )
+
+
 def load_run(directory: str, step: int | None) -> LoadedRun:
     """Reads the agent of a run.
 

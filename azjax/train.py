@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 import envs
 from azjax import hosts
@@ -22,12 +21,13 @@ from azjax.checkpoint import CheckpointError, Checkpoints, Restored
 from azjax.config import RunConfig, differences, to_json
 from azjax.evaluation import finish_run, rate_against_anchors
 from azjax.interrupt import Interrupted, Signals
+from azjax.learner import all_finite
 from azjax.metrics import MetricsLog, Totals
 from azjax.network import num_parameters
 from azjax.plan import check_fits, make_plan, plan_table
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
-from azjax.rundir import RunDirectory
+from azjax.rundir import RunDirectory, check_cache
 from azjax.selfplay import mean_legal_moves
 from azjax.step import RunState, Step, make_mesh
 from azjax.tournament import match_json
@@ -45,7 +45,11 @@ def use_devices(devices: int = 0) -> None:
     """Makes virtual CPU devices, one a core (or `devices`), unless JAX's backend has started; call it before.
 
     Two devices play 2.6 times as fast as one on two cores: XLA runs a device's loops on one thread.
+
+    Raises:
+      ValueError: JAX's compilation cache is open to others.
     """
+    check_cache(os.environ.get("JAX_COMPILATION_CACHE_DIR"))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jax.distributed.is_initialized():
         devices = max(1, (devices or cores) // jax.process_count())
@@ -158,7 +162,8 @@ class _Trainer:
         self.gate_streak = 0
         self.waiting: list[str] = []  # matches of the newest step that are still to be played
         self.rating = ""
-        self._is_finite = jax.jit(_all_finite)
+        self.slow_step_told = False
+        self._is_finite = jax.jit(all_finite)
         self.clock = time.perf_counter()
 
     def run_to_end(self) -> int:
@@ -240,6 +245,12 @@ class _Trainer:
         totals.seconds += now - self.clock
         self.clock = now
         step = int(state.step)
+        if (took := sum(self.step.seconds)) > SLOW_STEP_SECONDS and not self.slow_step_told:
+            self.slow_step_told = True
+            self.progress.say(
+                f"a step takes {took:.0f} s, and a signal is answered after it; smaller selfplay.plies or"
+                " learner.updates make it shorter"
+            )
         row = {
             "step": step,
             **{k: round(v, 3) if isinstance(v, float) else v for k, v in dataclasses.asdict(totals).items()},
@@ -383,8 +394,3 @@ class _Trainer:
         except Interrupted:
             return False
         return True
-
-
-def _all_finite(tree: Any) -> jax.Array:
-    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    return jnp.array([jnp.isfinite(leaf).all() for leaf in floats]).all()
