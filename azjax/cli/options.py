@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from azjax.accelerators import parse_devices
+from azjax.launch import parse_hosts
 from azjax.presets import PRESETS
 from envs import expected_names
 
@@ -69,13 +71,29 @@ class RunOptions:
 class Train(RunOptions):
     """Train an agent; the same command again goes on where the run stopped."""
 
+    hosts: Annotated[str | None, arg(metavar="WORD")] = None
+    """One run over several processes: auto (the cluster says who the others are); ADDRESS:PORT,INDEX/COUNT, given to
+    each (process 0 listens there); or local:N, which starts N processes on this machine's CPU."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hosts is not None:
+            parse_hosts(self.hosts)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(RunOptions):
     """Show what a run needs, in memory and in work, without starting it."""
 
+    on: Annotated[str | None, arg(metavar="DEVICES")] = None
+    """Devices to plan for: v4-8, v5e-8 or another type of TPU, or such as 2x80GB; this machine's when left out."""
     json: Json = False
     """Print one JSON object."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.on is not None:
+            parse_devices(self.on)
 
 
 @dataclass(frozen=True, kw_only=True)
