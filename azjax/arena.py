@@ -1,7 +1,8 @@
 """The arena: matches of many games side by side on the device, each opening played with both seats.
 
 The host keeps the list of games; a lane whose game ended takes the next one. The rules and the players' choices are
-compiled programs over all devices; outside players, such as engines, are asked on the host.
+compiled programs over all devices; of several processes, each keeps the whole list. Outside players, such as engines,
+are asked on the host.
 """
 
 import dataclasses
@@ -13,8 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from azjax import hosts
 from azjax.openings import merge, random_openings
 from azjax.outside import OutsidePlayer
 from azjax.players import AnyPlayer, ChooseFn
@@ -86,6 +88,8 @@ def play_match(
     opening_actions = np.asarray(opening_actions)
     players = (a, b)
     outside = [player for player in players if isinstance(player, OutsidePlayer)]
+    if outside and jax.process_count() > 1:
+        raise ValueError(f"player: got {outside[0].name} in a run of several processes, expected one process")
     num_lanes = min([lanes, games, *(player.most_games for player in outside)])
     width = -(-num_lanes // (2 * mesh.size)) * mesh.size
     advance, load, look = _programs(game)
@@ -156,7 +160,7 @@ def play_match(
             number += 1
             choose = _chooser(player.choose, mesh)
             chosen = choose(player.params, jax.random.fold_in(key, number), load(states, rows))
-            moves[waiting] = np.asarray(chosen)[: waiting.size]
+            moves[waiting] = chosen[: waiting.size]
         if referee:
             referee.write(moves)
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
@@ -207,7 +211,7 @@ def _programs(game: Game) -> tuple[Callable, Callable, Callable]:
 
 
 @functools.lru_cache
-def _chooser(choose: ChooseFn, mesh: Mesh) -> Callable[[Any, jax.Array, State], jax.Array]:
+def _chooser(choose: ChooseFn, mesh: Mesh) -> Callable[[Any, jax.Array, State], np.ndarray]:
     """Compiles `choose` over the mesh: the games are split over the devices, each with a key of its own."""
 
     def on_device(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
@@ -215,4 +219,9 @@ def _chooser(choose: ChooseFn, mesh: Mesh) -> Callable[[Any, jax.Array, State], 
 
     equal, lanes = PartitionSpec(), PartitionSpec(AXIS)
     mapped = jax.shard_map(on_device, mesh=mesh, in_specs=(equal, equal, lanes), out_specs=lanes, check_vma=False)
-    return jax.jit(mapped)
+    compiled, spread = jax.jit(mapped), NamedSharding(mesh, lanes)
+
+    def chosen(params: Any, rng_key: jax.Array, states: State) -> np.ndarray:
+        return hosts.fetch(compiled(params, rng_key, hosts.place(states, spread)))
+
+    return chosen

@@ -110,8 +110,16 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def make_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
-    """Builds a player; an engine is started.
+def any_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
+    """Builds a player, an outside one too: an engine is started. As `make_player`."""
+    spec = parse_player(word)
+    if spec.kind in engines.KINDS:
+        return engines.engine_player(game, word, spec.argument, spec.options)
+    return make_player(game, word, load_run)
+
+
+def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
+    """Builds a player that is a compiled program.
 
     Args:
       game: what it plays.
@@ -119,12 +127,12 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
       load_run: reads agents.
 
     Raises:
-      ValueError: the word is malformed, or the run is of another game or cannot be read, or there is no such engine.
+      ValueError: the word is malformed or an engine's, or the run is of another game or cannot be read.
     """
     spec = parse_player(word)
     options = dict(spec.options)
     if spec.kind in engines.KINDS:
-        return engines.engine_player(game, word, spec.argument, spec.options)
+        raise ValueError(f"player: got the engine {word!r}, expected one of our own players here")
     if spec.kind == "random":
         if spec.argument:
             raise ValueError(f"player: got {word!r}, expected random without an argument")
@@ -137,7 +145,7 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
     if not directory:
         raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
     run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
-    if envs.make(run.config.game).id != game.id:
+    if not envs.is_named(game, run.config.game):
         raise ValueError(f"player {word!r}: got a run of {run.config.game}, expected one of {game.id}")
     return run_player(game, run, word, options)
 

@@ -158,6 +158,11 @@ class Thinker:
             self._only = None
         self._start, self._words, self._states, self._actions = start, list(words), states, actions
 
+    def forget(self) -> None:
+        """Goes to the start of a game and drops the tree."""
+        self._root = self._only = None
+        self.place(None, [])
+
     def think_about(self, words: Collection[str] | None) -> None:
         """Thinks about these moves of the position alone, until it changes; None: about all.
 
@@ -191,7 +196,7 @@ class Thinker:
     def thought(self, most: int = 1) -> Thought:
         """Returns what is known of the position: `most` lines at most, one at least; the game must not be over."""
         self._go_to_root()
-        look, found = self._search.look(), self._search.lines(most)
+        look, found = self._search.look(), self._search.variations(most)
         lines = [MoveLine(line.visits, line.q, line.prior, self._names(line.moves)) for line in found]
         if not lines:  # nothing was tried yet
             names = self._names(look.principal_variation)

@@ -7,6 +7,7 @@ check_game(MyGame())               (envs/check.py) tries every line of this cont
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -187,6 +188,16 @@ def check_max_plies(max_plies: int | None, bound: int) -> int:
     if isinstance(max_plies, bool) or not isinstance(max_plies, int) or max_plies < 1:
         raise ValueError(f"max_plies: got {max_plies!r}, expected a whole number of at least 1")
     return min(max_plies, bound)
+
+
+def num_bytes(tree: Any) -> int:
+    """Returns the bytes of arrays, or of the shapes that stand for them; of typed keys, those of their data."""
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def state_bytes(game: Game) -> int:
+    """Returns the bytes of one state."""
+    return num_bytes(jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0))))
 
 
 def game_id(name: str, game: Any, plies: int, named: Sequence[str] = ()) -> str:

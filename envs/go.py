@@ -132,14 +132,20 @@ class Go(Game):
     def truncated(self, state: GoState) -> jax.Array:
         return (state.passes < 2) & (state.ply >= self.max_plies) & (state.ply < self._longest)
 
-    def lead(self, state: GoState, scored: jax.Array | bool = True) -> jax.Array:
-        """Returns float32[], Black's area on the board less White's less komi; the area is 0 where not `scored`."""
-        return self.board.area(state.chains, jnp.asarray(scored)).astype(jnp.float32) - self.komi
+    def lead(self, state: GoState) -> float:
+        """Returns Black's area on the board as it stands less White's less komi (host side)."""
+        return int(self.board.area(state.chains, jnp.bool_(True))) - self.komi
 
     def returns(self, state: GoState) -> jax.Array:
         scored = self.terminated(state) & ~self.truncated(state)
-        lead = self.lead(state, scored)
-        return two_player_returns(scored & (lead != 0), winner=(lead < 0).astype(jnp.int32))
+        area = self.board.area(state.chains, scored)
+        # Whole numbers on both sides: in float32 a komi just above 7 would be 7.
+        below, above = (
+            min(max(whole, -self.num_actions), self.num_actions)
+            for whole in (math.floor(self.komi), math.ceil(self.komi))
+        )
+        black_wins, white_wins = area > below, area < above
+        return two_player_returns(scored & (black_wins | white_wins), winner=white_wins.astype(jnp.int32))
 
     def observe(self, state: GoState) -> jax.Array:
         black_moves = self.to_move(state) == 0

@@ -50,7 +50,9 @@ def agent_of(options: Engine) -> LoadFn:
         game = envs.make(agent.config.game)
         wanted = _GAMES[options.protocol]
         if type(game).__module__.split(".")[1] != wanted:
-            raise ValueError(f"--run: got a run of {game.id}, expected one of {wanted}, which {options.protocol} is for")
+            raise ValueError(
+                f"--run: got a run of {game.id}, expected one of {wanted}, which {options.protocol} is for"
+            )
         if komi is not None:
             game = dataclasses.replace(game, komi=komi)  # ty: ignore[invalid-argument-type]
         return Thinker(game, agent, megabytes=megabytes, seed=options.seed)

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from azjax.engines.gtp import GtpEngine
 from azjax.engines.pool import EnginePool
+from azjax.engines.uci import UciEngine
 from azjax.engines.words import KINDS, parse_engine
 from envs.core import Game
 
@@ -21,7 +23,6 @@ def engine_player(game: Game, word: str, argument: str, options: Sequence[tuple[
     Raises:
       ValueError: there is no such engine, or it does not play this game, or an option is wrong.
     """
-    from azjax.engines.gtp import GtpEngine
-
     spec = parse_engine(word, argument, options)
-    return EnginePool(game, word, lambda: GtpEngine(game, spec), spec.processes)
+    start = GtpEngine if spec.kind == "gtp" else UciEngine
+    return EnginePool(game, word, lambda: start(game, spec), spec.processes)

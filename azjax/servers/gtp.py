@@ -1,7 +1,7 @@
-"""A server of GTP, the Go Text Protocol, version 2 (Farneback 2002), with the analysis commands of Leela Zero and KataGo.
+"""A server of GTP, the Go Text Protocol, version 2 (Farneback 2002), with the analysis of Leela Zero and KataGo.
 
-An agent has one board size. The rules are ours (envs/go.py): nothing is dead by agreement, so final_score counts the board
-as it stands. GTP lets one colour play twice in a row: then the other has passed in between.
+An agent has one board size. The rules are ours (envs/go.py): nothing is dead by agreement, so final_score counts the
+board as it stands. GTP lets one colour play twice in a row: then the other has passed in between.
 """
 
 import time
@@ -89,9 +89,7 @@ class GtpServer(Server):
     def _take(self, line: str) -> None:
         name, number, words = _split(line)
         if self._turn is not None:
-            if self._turn.limits.infinite:  # any line ends an analysis
-                self._finish()
-            elif name == "stop" and not self._later:
+            if self._turn.limits.infinite or (name == "stop" and not self._later):  # any line ends an analysis
                 self._finish()
             elif name == "quit" and not self._later:
                 self._quit_number = number
@@ -122,7 +120,7 @@ class GtpServer(Server):
     def _game(self) -> "Go":
         game = self._agent().game
         assert type(game).__name__ == "Go"
-        return game  # ty: ignore[invalid-return-type]
+        return game  # ty: ignore[invalid-explicit-return]
 
     def _placed(self, to_move: int | None = None) -> "Thinker":
         """Returns the agent at the position, where it is this colour's move."""
@@ -141,6 +139,7 @@ class GtpServer(Server):
 
     def _do_clear_board(self, words: list[str]) -> str:
         self._handicap, self._plays = [], []
+        self._agent().forget()
         if self._time is not None:
             self._left = [(self._time[0], 0)] * 2
         return ""
@@ -208,7 +207,7 @@ class GtpServer(Server):
         return " ".join(stones)
 
     def _do_final_score(self, words: list[str]) -> str:
-        lead = float(self._game.lead(self._placed().state))
+        lead = self._game.lead(self._placed().state)
         return "0" if lead == 0 else f"{'BW'[lead < 0]}+{abs(lead):g}"
 
     def _do_final_status_list(self, words: list[str]) -> str:

@@ -115,6 +115,8 @@ class UciServer(Server):
 
     def _do_new_game(self, words: list[str]) -> None:
         self._position = (None, [])
+        if self._thinker is not None:
+            self._thinker.forget()
 
     def _do_position(self, words: list[str]) -> None:
         before, moves = words, []

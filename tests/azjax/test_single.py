@@ -211,9 +211,9 @@ def test_only_as_many_moves_as_there_are_slots_are_searched():
 
 def test_lines_are_the_moves_in_order_of_their_visits(searcher):
     searcher.start(after(4, 0))
-    assert searcher.lines(3) == []
+    assert searcher.variations(3) == []
     searcher.grow(60)
-    look, lines = searcher.look(), searcher.lines(3)
+    look, lines = searcher.look(), searcher.variations(3)
     assert lines[0].moves == look.principal_variation and len(lines) == 3
     assert [line.visits for line in lines] == sorted(look.visits, reverse=True)[:3]
     for line in lines:

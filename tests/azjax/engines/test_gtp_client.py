@@ -12,7 +12,7 @@ from azjax.arena import play_match
 from azjax.engines.words import find_engine, parse_engine
 from azjax.outside import Question
 from azjax.play import Session
-from azjax.players import make_player, parse_player
+from azjax.players import any_player, make_player, parse_player
 from azjax.step import make_mesh
 from azjax.tournament import match_json
 from envs.playback import check_records
@@ -24,7 +24,7 @@ FAKE = f"{sys.executable} -S -E {Path(__file__).with_name('fake_engine.py')} gtp
 
 def fake(*script: str, game=GO, **options):
     words = [f"gtp:{FAKE} {' '.join(script)}", *(f"{name}={value}" for name, value in options.items())]
-    return make_player(game, ",".join(words), None)
+    return any_player(game, ",".join(words), None)
 
 
 def question(*moves: str, game: int = 0, legal: np.ndarray = LEGAL) -> Question:
@@ -83,7 +83,7 @@ def test_an_engine_that_does_not_speak_gtp_is_told_of_before_the_match():
     with pytest.raises(ValueError, match="the engine ended with exit status 3: assertion failed"):
         fake("crash@0")
     with pytest.raises(ValueError, match="the engine ended with exit status 0"):
-        make_player(GO, "gtp:true", None)
+        any_player(GO, "gtp:true", None)
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_an_engine_that_does_not_speak_gtp_is_told_of_before_the_match():
 )
 def test_wrong_words_are_refused(word, message):
     with pytest.raises(ValueError) as error:
-        make_player(GO, word, None)
+        any_player(GO, word, None)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
 def test_engines_play_their_own_games():
     with pytest.raises(ValueError, match="expected a game of Go"):
-        make_player(envs.make("tic_tac_toe"), f"gtp:{FAKE}", None)
+        any_player(envs.make("tic_tac_toe"), f"gtp:{FAKE}", None)
 
 
 def test_a_match_goes_on_when_engines_fail():
@@ -149,7 +149,7 @@ needs_gnugo = pytest.mark.skipif(
 @pytest.mark.parametrize(("size", "games"), [(5, 4), pytest.param(9, 8, marks=pytest.mark.slow)])
 def test_games_against_gnugo_are_played_to_their_end(size, games):
     game = envs.make("go", size=size)
-    gnugo = make_player(game, "gtp:gnugo,level=1,processes=4", None)
+    gnugo = any_player(game, "gtp:gnugo,level=1,processes=4", None)
     match = play_match(game, make_player(game, "random", None), gnugo, games=games, mesh=make_mesh(1), seed=1)
     assert match.losses == games  # a random player never wins
     assert {record.end for record in match.records} <= {"rules", "resignation"}
@@ -163,7 +163,7 @@ def test_the_same_seed_gives_the_same_game_of_gnugo():
     game = envs.make("go", size=5)
     games = []
     for _ in range(2):
-        gnugo = make_player(game, "gtp:gnugo,level=1", None)
+        gnugo = any_player(game, "gtp:gnugo,level=1", None)
         games.append([gnugo.ask([question(game=i, legal=np.ones(26, bool))])[0] for i in range(3)])
         gnugo.close()
     assert games[0] == games[1]
@@ -185,6 +185,6 @@ def test_a_person_plays_an_engine_in_the_terminal():
     assert session.undo() and session.plies == 0
     session.play(session.parse("a2"))
     assert session.suggest() is None and session.result().endswith("resigned.")
-    assert (session.record().end, session.record().returns) == ("resignation", (1.0, -1.0))
-    assert session.record().note == "resigned"
+    assert (session.game_record().end, session.game_record().returns) == ("resignation", (1.0, -1.0))
+    assert session.game_record().note == "resigned"
     player.close()
