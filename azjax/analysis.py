@@ -11,6 +11,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
+from azjax.openings import rules
 from azjax.players import LoadedRun
 from azjax.search import TreeSearch
 from azjax.selfplay import network_model
@@ -63,7 +64,7 @@ class Analyst:
             c_puct=search.c_puct,
             slots=search.slots,
         )
-        self._step, self._mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
+        self._step, self._mask = rules(game)
 
     def look(self, state: State, *, simulations: int | None = None, seconds: float | None = None) -> PositionView:
         """Searches a position by PUCT, without noise.
@@ -112,24 +113,7 @@ class Analyst:
 
     def step(self, state: State, action: int) -> State:
         """Returns the position after a move."""
-        return self._step(state, jnp.int32(action))
-
-
-def play_words(game: Game, state: State, words: Sequence[str]) -> State:
-    """Returns the position after moves as people write them.
-
-    Raises:
-      ValueError: a word names no legal move; it says which.
-    """
-    if game.has_chance and words:
-        raise ValueError(f"moves: got {len(words)}, expected none: {game.id} has dice, give a game's record")
-    step, mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
-    for number, word in enumerate(words, 1):
-        action = game.parse_move(state, word)
-        if not bool(mask(state)[action]):
-            raise ValueError(f"move {number}: got {word!r}, which is not legal there")
-        state = step(state, jnp.int32(action))
-    return state
+        return self._step(state, np.int32(action))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,7 @@ SAFE_FIELDS = ("evaluation.", "checkpoint.", "preset")
 """Fields that may change when a run is resumed: they measure and keep, but do not train."""
 MAX_NONFINITE_STEPS = 5
 SUMS = ("games", "truncated", "decided", "first_player_wins", "won_by_last_mover", "nonfinite_targets")
+SUMS += ("resigned", "would_resign", "false_resign")  # where players may give up
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -227,7 +228,7 @@ class _Trainer:
     def _train_step(self, state: RunState) -> tuple[RunState, dict[str, Any]]:
         state, metrics = self.step(state)
         metrics = {name: np.asarray(value) for name, value in metrics.items()}
-        summed = {name: int(metrics[name].sum()) for name in SUMS}
+        summed = {name: int(metrics[name].sum()) for name in SUMS if name in metrics}
         means = {name: float(value.mean()) for name, value in metrics.items() if name not in SUMS}
         totals, selfplay = self.totals, self.config.selfplay
         now = time.perf_counter()
