@@ -134,7 +134,7 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
 
 def check_run_game(config: RunConfig, game: Game, where: str) -> None:
     """Raises ValueError, which begins with `where`, if a run's configuration is of another game."""
-    if envs.make(config.game).id != game.id:
+    if not envs.is_named(game, config.game):
         raise ValueError(f"{where}: got a run of {config.game}, expected one of {game.id}")
 
 

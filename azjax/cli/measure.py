@@ -113,13 +113,21 @@ def _openings(game: Game, options: Match | Rate) -> dict[str, Any]:
 
 
 def _game_of(run: RunDirectory | None, stored: Sequence[tuple[Path, list[GameRecord]]]) -> str:
-    """Returns the game that a run or recorded games are of."""
+    """Returns the game that a run or recorded games are of.
+
+    Raises:
+      ValueError: there is none, or a game of one's own: whose code is run must stand in the command.
+    """
     if run is not None:
-        return run.read_config().game
-    for _, records in stored:
-        if records:
-            return records[0].game
-    raise ValueError("--games: got no game in these files, expected at least one")
+        word, where = run.read_config().game, f"--run {run.path}"
+    else:
+        path, records = next(((path, records) for path, records in stored if records), (None, []))
+        if not records:
+            raise ValueError("--games: got no game in these files, expected at least one")
+        word, where = records[0].game, f"--games {path}"
+    if ":" in word and not word.startswith("pgx:"):
+        raise ValueError(f"{where}: got {word}, which runs code: say azjax rate {word} ... if you trust it")
+    return word
 
 
 def _draw(out: Path, ratings: Ratings, title: str, run: RunDirectory | None) -> None:
