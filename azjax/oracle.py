@@ -37,7 +37,7 @@ def oracle(game: Game) -> Generator[ValuesFn]:
             yield values
         return
     solution = solve(game)
-    look = jax.jit(lambda states: action_values(game, solution, states))
+    look = jax.jit(lambda states: action_values(game, solution, states)[0])
     yield functools.partial(in_chunks, look)
 
 

@@ -191,15 +191,17 @@ def _random_chooser(game: Game) -> ChooseFn:
 
 
 def _solver(game: Game) -> Player:
-    """Returns who plays any of the moves that keep the position's exact value."""
+    """Returns who plays any of the moves that keep the position's exact value, but wins at once where it can."""
     return Player("solver", _solver_chooser(game), jax.tree.map(jnp.asarray, solve(game)))
 
 
 @functools.lru_cache
 def _solver_chooser(game: Game) -> ChooseFn:
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
-        values = action_values(game, params, states)
-        return random_action(rng_key, values == jnp.max(values, axis=1, keepdims=True))
+        values, ends = action_values(game, params, states)
+        best = values == jnp.max(values, axis=1, keepdims=True)
+        at_once = best & ends & (values > 0)
+        return random_action(rng_key, jnp.where(at_once.any(1, keepdims=True), at_once, best))
 
     return choose
 

@@ -143,8 +143,11 @@ def look_up(solution: Solution, states: State) -> jax.Array:
     return jnp.where((hashes[place] == wanted).all(1), jnp.asarray(solution.values)[place], jnp.nan)
 
 
-def action_values(game: Game, solution: Solution, states: State) -> jax.Array:
-    """Returns float32[B, A], what each move is worth, the mover's view; -inf where it is illegal."""
+def action_values(game: Game, solution: Solution, states: State) -> tuple[jax.Array, jax.Array]:
+    """Returns what each move is worth, float32[B, A], and whether it ends the game, bool[B, A].
+
+    Worth is the mover's view, -inf where the move is illegal.
+    """
     actions = jnp.arange(game.num_actions, dtype=jnp.int32)
     after = jax.vmap(lambda state: jax.vmap(lambda action: game.step(state, action))(actions))(states)
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), after)
@@ -152,4 +155,5 @@ def action_values(game: Game, solution: Solution, states: State) -> jax.Array:
     mover = jax.vmap(game.to_move)(states)
     next_mover = jax.vmap(game.to_move)(flat).reshape(legal.shape)
     value = look_up(solution, flat).reshape(legal.shape)
-    return jnp.where(legal, jnp.where(next_mover == mover[:, None], value, -value), -jnp.inf)
+    ends = jax.vmap(game.terminated)(flat).reshape(legal.shape)
+    return jnp.where(legal, jnp.where(next_mover == mover[:, None], value, -value), -jnp.inf), ends

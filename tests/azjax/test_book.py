@@ -66,9 +66,9 @@ def test_openings_are_counted_by_their_moves():
 
 @pytest.fixture(scope="module")
 def lines():
-    analyst = Analyst(GAME, agent(1, PROBS), most_simulations=100)
+    analyst = Analyst(GAME, agent(1, PROBS), most_simulations=400)
     openings = [Opening("centre", (4, 0)), Opening("loses", (0, 3, 1, 8))]  # the last lets X complete the row
-    return read_lines(analyst, openings, [(0.5, 0.25), (0.0, 0.125)], 100)
+    return read_lines(analyst, openings, [(0.5, 0.25), (0.0, 0.125)], 400)
 
 
 def test_a_line_says_what_the_agent_prefers_and_how_it_goes_on(lines):
@@ -152,7 +152,8 @@ def test_points_have_the_rating_and_the_time_of_a_move(tmp_path):
     assert 0 < few.seconds_a_move < many.seconds_a_move  # 150 times the work
     write_scaling(tmp_path, [few, many], "two $players")
     said = json.loads((tmp_path / "scaling.json").read_text("utf-8"))
-    assert [point["player"] for point in said["points"]] == ["uct", "uct"] and said["points"][1]["lo"] is None
+    assert [point["player"] for point in said["points"]] == ["uct", "uct"]
+    assert said["points"][1]["lo"] < said["points"][1]["elo"] < said["points"][1]["hi"]
     assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -185,7 +186,8 @@ def test_the_commands_refuse(words, message, capsys):
 def test_any_player_is_measured(capsys):
     assert main("analyze tic_tac_toe --player solver --wins 12 --json".split()) == 0
     said = json.loads(capsys.readouterr().out)
-    assert [(row["moves"], row["share"]) for row in said["wins"]] == [(1, 1.0), (2, 1.0)]
+    assert [(row["moves"], row["positions"]) for row in said["wins"]] == [(1, 12), (2, 12)]
+    assert said["wins"][0]["share"] == 1.0
     assert main("analyze tic_tac_toe --player solver --wins 12".split()) == 0
     assert "solver finds 12 of 12 wins in one: 100.0% (75.7% to 100.0%)" in capsys.readouterr().out
     assert main("analyze tic_tac_toe --player random --perfect 200 --json".split()) == 0

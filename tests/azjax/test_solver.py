@@ -12,6 +12,7 @@ from azjax.expansion import expand, facts, random_positions, row_bytes, rows, si
 from azjax.players import make_player
 from azjax.solver import action_values, look_up, position_hashes, solve
 from azjax.step import make_mesh
+from azjax.tactics import wins_in_one
 from envs.backgammon import Backgammon
 from envs.crosshair import Crosshair
 from envs.hex import Hex
@@ -58,10 +59,12 @@ def test_values_are_minimaxs(solution, positions):
     found = np.asarray(jax.jit(look_up)(solution, positions.states))
     assert size(positions.states) > 500
     assert found.tolist() == [minimax(board) for board in boards(positions.states)]
-    values = np.asarray(jax.jit(functools.partial(action_values, GAME))(solution, positions.states))
+    values, ends = jax.jit(functools.partial(action_values, GAME))(solution, positions.states)
+    values = np.asarray(values)
     legal = facts(GAME, positions.states).legal
     assert (np.isneginf(values) == ~legal).all()
     np.testing.assert_array_equal(values.max(1), found)
+    np.testing.assert_array_equal(ends & (values == 1), wins_in_one(GAME, positions.states, legal))
 
 
 def test_a_position_that_is_not_there_has_no_value(solution):
@@ -99,8 +102,9 @@ def plain_value(game, state):
 def test_players_who_move_twice_running_keep_the_sign(double_turns):
     start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], double_turns.init(jax.random.key(0)))
     assert float(look_up(solve(double_turns), start)[0]) == 1.0  # two strikes in the first turn
-    values = np.asarray(action_values(double_turns, solve(double_turns), start))[0]
-    assert values.tolist() == [-1.0, 1.0]  # who waits leaves both strikes to the other
+    values, ends = action_values(double_turns, solve(double_turns), start)
+    assert values[0].tolist() == [-1.0, 1.0]  # who waits leaves both strikes to the other
+    assert not ends.any()
 
 
 def test_positions_and_what_follows_them():
