@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from azjax.players import LoadedRun
+from azjax.report import save_picture
 from azjax.search import TreeSearch
 from azjax.selfplay import network_model
 from envs.chance import step_event
@@ -206,5 +207,5 @@ def value_curve(path: Path, plies: Sequence[PlyView], title: str) -> None:
     for ply in mistakes(plies):
         axes.plot(ply.ply, ply.value, "o", color="C3")
         axes.annotate(ply.move, (ply.ply, ply.value), textcoords="offset points", xytext=(4, 6), color="C3")
-    axes.set(xlabel="ply", ylabel="value for the first player", ylim=(-1.08, 1.08), title=title)
-    canvas.print_png(str(path))
+    axes.set(xlabel="ply", ylabel="value for the first player", ylim=(-1.08, 1.08), title=title.replace("$", r"\$"))
+    save_picture(path, canvas)

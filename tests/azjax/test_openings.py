@@ -2,12 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import envs
 from azjax.arena import play_match
 from azjax.cli import main
 from azjax.openings import Opening, listed_openings, play_words, read_openings
@@ -70,6 +72,14 @@ def test_a_list_that_is_wrong_is_refused(text, message, path):
     path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
         read_openings(GAME, path)
+
+
+@pytest.mark.skipif("chess" not in envs.available(), reason="chess is not there yet")
+def test_the_papers_openings_are_read():
+    game = envs.make("chess")
+    openings = read_openings(game, Path(__file__).parents[2] / "experiments/openings/chess_table_2.txt")
+    assert [opening.name[:3] for opening in openings] == "A10 D06 A46 E00 E61 C00 B50 B30 B40 C60 B10 A05".split()
+    assert [len(opening.actions) for opening in openings] == [1, 3, 3, 4, 5, 4, 4, 4, 4, 5, 2, 2]
 
 
 def test_dice_have_no_openings(path):
