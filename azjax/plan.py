@@ -20,7 +20,7 @@ from azjax.config import RunConfig
 from azjax.search import begin_search, game_model, num_slots
 from azjax.search.tree import plant
 from azjax.step import AXIS, RunState, Step
-from envs.core import Game
+from envs.core import Game, num_bytes
 
 USABLE = 0.9
 """Share of a device's memory that a plan may fill; the rest is for code, fragmentation and the arena."""
@@ -122,19 +122,19 @@ def make_plan(config: RunConfig, game: Game, num_devices: int = 1, on: Accelerat
     mesh = Mesh([device], (AXIS,), axis_types=(AxisType.Auto,))
     one_lane = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, lanes=1))
     state = jax.eval_shape(Step(one_lane, game, mesh).init, jax.eval_shape(lambda: jax.random.key(0)))
-    parameters = _size(state.learner.variables)
-    drawn = _size(state.replay.positions) // config.replay.plies * samples * config.learner.updates
+    parameters = num_bytes(state.learner.variables)
+    drawn = num_bytes(state.replay.positions) // config.replay.plies * samples * config.learner.updates
     return Plan(
         config=config,
         devices=num_devices,
         device_kind=on.kind,
         device_bytes=on.bytes,
         bytes=Bytes(
-            lanes=_size(state.lanes) * lanes,
+            lanes=num_bytes(state.lanes) * lanes,
             tree=_tree(config, game, state, lanes) + _evaluation(config, game, state, lanes),
-            replay=_size(state.replay) * lanes,
-            parameters=3 * parameters + _size(state.best),
-            optimizer=_size(state.learner.opt_state),
+            replay=num_bytes(state.replay) * lanes,
+            parameters=3 * parameters + num_bytes(state.best),
+            optimizer=num_bytes(state.learner.opt_state),
             activations=_update(config, game, state, samples) + drawn,
         ),
         work=Work(
@@ -142,8 +142,8 @@ def make_plan(config: RunConfig, game: Game, num_devices: int = 1, on: Accelerat
             simulations=config.selfplay.lanes * config.selfplay.plies * config.search.simulations,
             samples=config.learner.batch * config.learner.updates,
         ),
-        checkpoint_bytes=config.selfplay.lanes * (_size(state.lanes) + _size(state.replay))
-        + _size((state.learner, state.best)),
+        checkpoint_bytes=config.selfplay.lanes * (num_bytes(state.lanes) + num_bytes(state.replay))
+        + num_bytes((state.learner, state.best)),
     )
 
 
@@ -223,11 +223,6 @@ def text(size: float) -> str:
     return f"{size:,.1f} TB"
 
 
-def _size(tree: Any) -> int:
-    """Returns the bytes of arrays; of typed keys, those of their data."""
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
-
-
 def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
     """Returns the bytes of the search trees of `lanes` games; twice for mctx's loop, which updates none in place."""
 
@@ -239,7 +234,7 @@ def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
         return plant(root, config.search.simulations + 1)
 
     states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)
-    return _size(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
+    return num_bytes(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
 
 
 def _evaluation(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
@@ -269,13 +264,13 @@ def _layers(config: RunConfig, game: Game, state: RunState, batch: int) -> tuple
         return network.apply(config.network, game, variables, observation, True, None)
 
     traced = jax.make_jaxpr(forward)(state.learner.variables, observation)
-    return _size(observation), list(_products(traced.jaxpr))
+    return num_bytes(observation), list(_products(traced.jaxpr))
 
 
 def _products(jaxpr: Any) -> Iterator[tuple[bool, int]]:
     for equation in jaxpr.eqns:
         if equation.primitive.name in ("dot_general", "conv_general_dilated"):
             is_convolution = equation.primitive.name == "conv_general_dilated"
-            yield is_convolution, sum(_size(variable.aval) for variable in equation.outvars)
+            yield is_convolution, sum(num_bytes(variable.aval) for variable in equation.outvars)
         for inner in jax.extend.core.jaxprs_in_params(equation.params):
             yield from _products(inner)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import envs
-from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, Train
+from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, Serve, Train
 from azjax.cli.parse import CommandLine
 from azjax.cli.runs import default_directory, game_word, plan, train
 
@@ -41,6 +41,8 @@ def run(line: CommandLine) -> int:
             return rate(options)
         case Play() as options:
             return play(options)
+        case Serve() as options:
+            return serve(options)
         case Analyze() as options:
             return analyze(options)
         case Bench() as options:
@@ -53,6 +55,8 @@ def list_games(options: Games) -> int:
         names = envs.available()
         print(json.dumps({"games": names}) if options.json else "\n".join(names))
         return 0
+    from envs.core import state_bytes
+
     game = envs.make(options.game)
     facts = {
         "game": game.id,
@@ -62,7 +66,7 @@ def list_games(options: Games) -> int:
         "observation_shape": list(game.observation_shape),
         "symmetries": len(game.symmetries),
         "has_chance": game.has_chance,
-        "state_bytes": _state_bytes(game),
+        "state_bytes": state_bytes(game),
     }
     if options.json:
         print(json.dumps(facts))
@@ -160,6 +164,13 @@ def play(options: Play) -> int:
     (opponent,) = _players(game, (word,))
     seat = 0 if options.seat == "first" else 1
     return play_in_terminal(game, opponent, seat=seat, seed=options.seed, record=options.record)
+
+
+def serve(options: Serve) -> int:
+    """azjax serve."""
+    from azjax.cli.serve import serve
+
+    return serve(options)
 
 
 def analyze(options: Analyze) -> int:
@@ -280,15 +291,6 @@ def _match_line(result: "Result") -> str:
         f" of {result.games} ({result.distinct} distinct); score {100 * score:.1f} %,"
         f" 95 % interval {100 * lo:.1f} to {100 * hi:.1f} %; {result.seconds:.1f} s"
     )
-
-
-def _state_bytes(game: "Game") -> int:
-    import math
-
-    import jax
-
-    leaves = jax.tree.leaves(jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0))))
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
 
 
 class _Progress:

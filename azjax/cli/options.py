@@ -220,6 +220,22 @@ class Play:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Serve:
+    """Open a page to play, to look into the search and to watch runs, on 127.0.0.1."""
+
+    run: Directory = None
+    """A run to offer besides those in runs/."""
+    game: Annotated[str | None, arg(metavar="GAME")] = None
+    """A game to offer besides azjax's own and those of the runs: FILE.py:NAME."""
+    port: int = 8765
+    """Of the server; 0: any that is free."""
+
+    def __post_init__(self):
+        if not 0 <= self.port < 2**16:
+            raise ValueError(f"--port: got {self.port}, expected a number from 0 to 65535")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bench:
     """Measure throughput beside a reference, both in this process."""
 
@@ -291,11 +307,12 @@ class Analyze:
             raise ValueError(f"--out: got {self.out} without --record FILE, whose values would be drawn")
 
 
-Command = Games | Train | Plan | Match | Rate | Play | Analyze | Bench
+Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench
 
 COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "play": Play,
+    "serve": Serve,
     "match": Match,
     "rate": Rate,
     "analyze": Analyze,
