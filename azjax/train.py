@@ -170,12 +170,12 @@ class _Trainer:
     def run_to_end(self) -> int:
         """Trains, saves, evaluates and reports; returns the exit code."""
         state = self._start()
+        self.signals.nothing_to_save = ""
         done = int(state.step)
         with MetricsLog(self.run) as log:
             state = self._measure(state, done, log)  # what the run was stopped in
             while done < self.config.steps and not self.signals.caught():
                 state, row = self._train_step(state)
-                self.signals.nothing_to_save = ""
                 done += 1
                 log.write(row)
                 self._show(row, final=done == self.config.steps)
