@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azjax.players import Player
 from envs.core import State
 
 
@@ -45,3 +46,6 @@ class OutsidePlayer(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Frees what the player holds, such as processes; may be called twice."""
+
+
+AnyPlayer = Player | OutsidePlayer

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from azjax.line import Line
-from azjax.outside import Answer, OutsidePlayer, Question
-from azjax.players import AnyPlayer
+from azjax.outside import Answer, AnyPlayer, OutsidePlayer, Question
 from envs.core import Game
 from envs.game_files import check_format, games_text
 from envs.record import GameRecord

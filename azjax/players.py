@@ -1,7 +1,7 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
 random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1 ·
-gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish: engines, which are asked on the host
+solver · gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines: azjax/opponents.py)
 """
 
 import dataclasses
@@ -13,10 +13,8 @@ import jax
 import jax.numpy as jnp
 
 import envs
-from azjax import engines
 from azjax.config import RunConfig
 from azjax.network import evaluate
-from azjax.outside import OutsidePlayer
 from azjax.search import (
     action_of,
     alphabeta_search,
@@ -29,6 +27,7 @@ from azjax.search import (
     uct_policy,
 )
 from azjax.selfplay import draw_move, network_model, search_policy
+from azjax.solver import action_values, solve
 from azjax.types import Variables
 from envs.core import Game, State
 
@@ -38,6 +37,9 @@ round robin of 100 games a pair (Elo: c = 1.0 68, 1.41 9, 0.7 -16, 0.5 -60; docs
 
 MOST_PLIES = 64
 """Deepest alpha-beta search."""
+
+ENGINES = ("gtp", "uci", "usi")
+"""Kinds of players that are other people's programs, by the protocol that they speak."""
 
 ChooseFn = Callable[[Any, jax.Array, State], jax.Array]
 """(params, rng_key, states [B, ...]) -> actions int32[B]; pure, so that the arena can compile it."""
@@ -49,9 +51,6 @@ class Player(NamedTuple):
     name: str
     choose: ChooseFn
     params: Any
-
-
-AnyPlayer = Player | OutsidePlayer
 
 
 class LoadedRun(NamedTuple):
@@ -85,7 +84,7 @@ def parse_player(word: str) -> PlayerSpec:
     """
     head, *rest = word.split(",")
     kind, _, argument = head.partition(":")
-    is_engine = kind in engines.KINDS
+    is_engine = kind in ENGINES
     allowed = _OPTIONS.get(kind, ())
     if not is_engine and kind not in _OPTIONS:
         raise ValueError(f"player: got {word!r}, expected {', '.join(_EXAMPLES)}")
@@ -102,20 +101,13 @@ def parse_player(word: str) -> PlayerSpec:
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
-_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "gtp:gnugo,level=1")
+_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver", "gtp:gnugo,level=1")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
-    "run": ("simulations", "search", "temperature", "top_p"),
+    "run": ("simulations", "search", "temperature", "top_p", "seconds", "resign"),
+    "solver": (),
 }
-
-
-def any_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
-    """Builds a player, an outside one too: an engine is started. As `make_player`."""
-    spec = parse_player(word)
-    if spec.kind in engines.KINDS:
-        return engines.engine_player(game, word, spec.argument, spec.options)
-    return make_player(game, word, load_run)
 
 
 def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
@@ -131,34 +123,44 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
     """
     spec = parse_player(word)
     options = dict(spec.options)
-    if spec.kind in engines.KINDS:
-        raise ValueError(f"player: got the engine {word!r}, expected one of our own players here")
-    if spec.kind == "random":
+    if spec.kind in ENGINES or "seconds" in options:
+        raise ValueError(f"player: got {word!r}, expected one that needs no process or clock here")
+    if spec.kind in ("random", "solver"):
         if spec.argument:
-            raise ValueError(f"player: got {word!r}, expected random without an argument")
-        return Player(word, _random_chooser(game), ())
+            raise ValueError(f"player: got {word!r}, expected {spec.kind} without an argument")
+        return Player(word, _random_chooser(game), ()) if spec.kind == "random" else _solver(game)
     if spec.kind == "uct":
-        simulations = _number(word, "simulations", spec.argument, int, 1)
-        exploration = _number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
+        simulations = option_number(word, "simulations", spec.argument, int, 1)
+        exploration = option_number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
         return Player(word, _uct_chooser(game, simulations, exploration), ())
-    directory, _, at = spec.argument.partition("@")
+    return run_player(game, run_of_player(game, word, load_run), word, options)
+
+
+def run_of_player(game: Game, word: str, load_run: LoadRunFn) -> LoadedRun:
+    """Reads the agent of a word "run:DIRECTORY@STEP"; raises ValueError if it is of another game."""
+    directory, _, at = parse_player(word).argument.partition("@")
     if not directory:
         raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
-    run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
-    if not envs.is_named(game, run.config.game):
-        raise ValueError(f"player {word!r}: got a run of {run.config.game}, expected one of {game.id}")
-    return run_player(game, run, word, options)
+    run = load_run(directory, option_number(word, "step", at, int, 0) if at else None)
+    check_run_game(run.config, game, f"player {word!r}")
+    return run
+
+
+def check_run_game(config: RunConfig, game: Game, where: str) -> None:
+    """Raises ValueError, which begins with `where`, if a run's configuration is of another game."""
+    if not envs.is_named(game, config.game):
+        raise ValueError(f"{where}: got a run of {config.game}, expected one of {game.id}")
 
 
 def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | None = None) -> Player:
     """Builds the player of an agent; `options` as in its word."""
     options = options or {}
-    simulations = _number(word, "simulations", options.get("simulations", "0"), int, 0)
+    simulations = option_number(word, "simulations", options.get("simulations", "0"), int, 0)
     kind = options.get("search", run.config.search.algorithm)
     if kind not in ("gumbel", "puct", "alphabeta", "policy"):
         raise ValueError(f"player {word!r}: got search={kind}, expected gumbel, puct, alphabeta or policy")
-    temperature = _number(word, "temperature", options.get("temperature", "0"), float, 0.0)
-    top_p = _number(word, "top_p", options.get("top_p", "1"), float, 0.0)
+    temperature = option_number(word, "temperature", options.get("temperature", "0"), float, 0.0)
+    top_p = option_number(word, "top_p", options.get("top_p", "1"), float, 0.0)
     if not 0 < top_p <= 1:
         raise ValueError(f"player {word!r}: got top_p={top_p}, expected a number above 0, at most 1")
     # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
@@ -182,7 +184,7 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     return Player(word, choose, run.variables)
 
 
-def _number(word: str, name: str, text: str, kind: type, least: float) -> Any:
+def option_number(word: str, name: str, text: str, kind: type, least: float) -> Any:
     try:
         value = kind(text)
     except ValueError:
@@ -198,6 +200,22 @@ def _random_chooser(game: Game) -> ChooseFn:
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         del params
         return random_action(rng_key, jax.vmap(game.legal_action_mask)(states))
+
+    return choose
+
+
+def _solver(game: Game) -> Player:
+    """Returns who plays any of the moves that keep the position's exact value, but wins at once where it can."""
+    return Player("solver", _solver_chooser(game), jax.tree.map(jnp.asarray, solve(game)))
+
+
+@functools.lru_cache
+def _solver_chooser(game: Game) -> ChooseFn:
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        values, ends = action_values(game, params, states)
+        best = values == jnp.max(values, axis=1, keepdims=True)
+        at_once = best & ends & (values > 0)
+        return random_action(rng_key, jnp.where(at_once.any(1, keepdims=True), at_once, best))
 
     return choose
 

@@ -1,6 +1,5 @@
 """azjax engine. JAX is imported when the agent is needed: the first lines of a conversation are answered before."""
 
-import dataclasses
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,39 +21,33 @@ def speak(options: Engine) -> int:
         raise ValueError(f"--run: got {options.run}, which has no config.json; expected a run's directory")
     if reconfigure := getattr(sys.stdin, "reconfigure", None):
         reconfigure(errors="replace", newline="\n")
-    serve(make_server(options.protocol, agent_of(options), options.simulations), sys.stdin)
+    load, simulations = _agent_of(options), options.simulations
+    if options.protocol == "gtp":
+        server: Server = GtpServer(load, write_line, simulations=simulations)
+    else:
+        dialect = UCI if options.protocol == "uci" else USI
+        server = UciServer(dialect, load, write_line, simulations=simulations, megabytes=options.megabytes)
+    serve(server, sys.stdin)
     return 0
 
 
-def make_server(protocol: str, load: LoadFn, simulations: int | None = None) -> Server:
-    """Returns the server of "gtp", "uci" or "usi"; `simulations` is of a search without limits."""
-    if protocol == "gtp":
-        return GtpServer(load, write_line, simulations=simulations)
-    return UciServer(UCI if protocol == "uci" else USI, load, write_line, simulations=simulations)
+def _agent_of(options: Engine) -> LoadFn:
+    """Returns what loads the agent of a run."""
 
-
-def agent_of(options: Engine) -> LoadFn:
-    """Returns what loads the agent of a run, its checkpoint once."""
-    loaded = []
-
-    def load(*, megabytes: int, komi: float | None = None) -> "Thinker":
+    def load() -> "Thinker":
         import envs
         from azjax.rundir import load_run
         from azjax.thinker import Thinker
         from azjax.train import use_devices
 
-        if not loaded:
-            use_devices(1)
-            loaded.append(load_run(str(options.run), options.step))
-        (agent,) = loaded
+        use_devices(1)
+        agent = load_run(str(options.run), options.step)
         game = envs.make(agent.config.game)
         wanted = _GAMES[options.protocol]
         if type(game).__module__.split(".")[1] != wanted:
             raise ValueError(
                 f"--run: got a run of {game.id}, expected one of {wanted}, which {options.protocol} is for"
             )
-        if komi is not None:
-            game = dataclasses.replace(game, komi=komi)  # ty: ignore[invalid-argument-type]
-        return Thinker(game, agent, megabytes=megabytes, seed=options.seed)
+        return Thinker(game, agent, megabytes=options.megabytes, seed=options.seed)
 
     return load

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from azjax.engines.gtp import GtpEngine
 from azjax.engines.pool import EnginePool
 from azjax.engines.uci import UciEngine
-from azjax.engines.words import KINDS, parse_engine
+from azjax.engines.words import parse_engine
 from envs.core import Game
 
-__all__ = ["KINDS", "EnginePool", "engine_player"]
+__all__ = ["EnginePool", "engine_player"]
 
 
 def engine_player(game: Game, word: str, argument: str, options: Sequence[tuple[str, str]]) -> EnginePool:

@@ -65,7 +65,9 @@ class UciEngine(Engine):
             option = find_option(options, name)
             if option is None:
                 known = ", ".join(option.name for option in options.values())
-                raise ValueError(f"player {self._spec.word!r}: got option {name}, expected one of the engine's: {known}")
+                raise ValueError(
+                    f"player {self._spec.word!r}: got option {name}, expected one of the engine's: {known}"
+                )
             self._process.send(f"setoption name {option.name} value {self._checked(option, value)}")
         self._until("isready", "readyok", _SETUP_SECONDS)
 

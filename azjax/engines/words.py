@@ -11,8 +11,6 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 
-KINDS = ("gtp", "uci", "usi")
-
 _DEBIAN_GAMES = "/usr/games"  # where Debian puts engines, often not on PATH
 _MOST_PROCESSES = 256
 
@@ -22,7 +20,7 @@ class EngineSpec:
     """An engine, and how it is to play."""
 
     word: str
-    kind: str  # one of KINDS
+    kind: str  # "gtp", "uci" or "usi"
     command: tuple[str, ...]
     own: Mapping[str, str]  # the engine's own options
     nodes: int | None = None  # of a move

@@ -45,6 +45,7 @@ class GtpServer(Server):
         super().__init__(load, say, clock, simulations)
         self._number = ""  # of the command that is being answered
         self._quit_number: str | None = None  # of the `quit` that came while it thought
+        self._komi: float | None = None  # None: the agent's own
         self._handicap: list[tuple[int, str]] = []
         self._plays: list[tuple[int, str]] = []  # colour and vertex, after the handicap
         self._time: tuple[float, float, int] | None = None  # main time, period, stones in the period
@@ -62,7 +63,7 @@ class GtpServer(Server):
             "query_boardsize": lambda words: str(self._game.size),
             "clear_board": self._do_clear_board,
             "komi": self._do_komi,
-            "get_komi": lambda words: f"{self._game.komi:g}",
+            "get_komi": lambda words: f"{self._current_komi:g}",
             "play": self._do_play,
             "genmove": lambda words: self._think("genmove", words),
             "reg_genmove": lambda words: self._think("reg_genmove", words),
@@ -122,10 +123,24 @@ class GtpServer(Server):
         assert type(game).__name__ == "Go"
         return game  # ty: ignore[invalid-explicit-return]
 
+    @property
+    def _current_komi(self) -> float:
+        return self._game.komi if self._komi is None else self._komi
+
     def _placed(self, to_move: int | None = None) -> "Thinker":
         """Returns the agent at the position, where it is this colour's move."""
         agent = self._agent()
         agent.place(None, alternating([*self._handicap, *self._plays], to_move))
+        return agent
+
+    def _placed_to_think(self, to_move: int) -> "Thinker":
+        """Returns the agent at the position, its search begun there."""
+        moves = [*self._handicap, *self._plays]
+        agent = self._placed(to_move)
+        # A pass put in for the other colour is not one that a second ends the game with.
+        put_in = not agent.over and len(alternating(moves)) < len(alternating(moves, to_move))
+        stones = [word for word in agent.legal_words() if word != "pass"] if put_in else []
+        agent.think_about(stones or None)
         return agent
 
     def _do_quit(self, words: list[str]) -> str:
@@ -145,9 +160,8 @@ class GtpServer(Server):
         return ""
 
     def _do_komi(self, words: list[str]) -> str:
-        komi = number(words, 0, float, -1e4, 1e4)
-        if komi != self._game.komi:
-            self._thinker = self._load(megabytes=self._megabytes, komi=komi)
+        self._komi = number(words, 0, float, -1e4, 1e4)
+        self._agent().use_komi(self._current_komi)
         return ""
 
     def _do_play(self, words: list[str]) -> str:
@@ -170,8 +184,9 @@ class GtpServer(Server):
     def _do_time_settings(self, words: list[str]) -> str:
         main, period = (number(words, index, float, 0, _MOST_SECONDS) for index in (0, 1))
         stones = number(words, 2, int, 0, 1000)
-        # A period without stones is GTP's word for no limit.
-        self._time = None if period > 0 and stones == 0 else (main, period, stones)
+        # A period without stones is GTP's word for no limit; some programs say three times 0.
+        unlimited = stones == 0 and (period > 0 or main == 0)
+        self._time = None if unlimited else (main, period, stones)
         self._left = [(main, 0)] * 2
         return ""
 
@@ -207,7 +222,7 @@ class GtpServer(Server):
         return " ".join(stones)
 
     def _do_final_score(self, words: list[str]) -> str:
-        lead = self._game.lead(self._placed().state)
+        lead = self._placed().area() - self._current_komi
         return "0" if lead == 0 else f"{'BW'[lead < 0]}+{abs(lead):g}"
 
     def _do_final_status_list(self, words: list[str]) -> str:
@@ -222,7 +237,7 @@ class GtpServer(Server):
 
     def _think(self, kind: str, words: list[str]) -> str | None:
         self._colour = colour(words[0] if words else "")
-        agent = self._placed(self._colour)
+        agent = self._placed_to_think(self._colour)
         if kind in ("lz", "kata"):
             self._read_analysis(words[1:])
             self._say(f"={self._number}")
@@ -236,7 +251,7 @@ class GtpServer(Server):
         self._colour = len(alternating([*self._handicap, *self._plays])) % 2
         if words and words[0].lower() in COLOURS:
             self._colour = colour(words.pop(0))
-        agent = self._placed(self._colour)
+        agent = self._placed_to_think(self._colour)
         self._read_analysis(words)
         if agent.over:
             return ""

@@ -28,9 +28,9 @@ Say = Callable[[str], None]
 
 
 class LoadFn(Protocol):
-    """Gives the agent; takes seconds the first time, for it imports JAX and reads a checkpoint."""
+    """Gives the agent; takes seconds, for it imports JAX and reads a checkpoint."""
 
-    def __call__(self, *, megabytes: int, komi: float | None = None) -> "Thinker": ...
+    def __call__(self) -> "Thinker": ...
 
 
 class Server(abc.ABC):
@@ -46,14 +46,13 @@ class Server(abc.ABC):
         """Loads nothing yet.
 
         Args:
-          load: gives the agent, for a tree of so many megabytes and, in Go, by a komi.
+          load: gives the agent.
           say: where lines go.
           clock: seconds.
           simulations: of a search without limits; None: the run's own.
         """
         self._load, self._say, self._clock = load, say, clock
         self._thinker: Thinker | None = None
-        self._megabytes = 64
         self._simulations = simulations
         self._turn: Turn | None = None
         self._later: deque[str] = deque()  # lines that wait for the end of the search
@@ -108,7 +107,7 @@ class Server(abc.ABC):
 
     def _agent(self) -> "Thinker":
         if self._thinker is None:
-            self._thinker = self._load(megabytes=self._megabytes)
+            self._thinker = self._load()
         return self._thinker
 
     def _begin(self, limits: Limits, kind: str = "") -> None:

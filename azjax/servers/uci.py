@@ -49,12 +49,13 @@ class UciServer(Server):
         say: Say,
         clock: Callable[[], float] = time.perf_counter,
         simulations: int | None = None,
+        megabytes: int = 64,
     ):
-        """Loads nothing yet; `dialect` is UCI or USI, the others are as `Server`'s."""
+        """Loads nothing yet; `dialect` is UCI or USI, `megabytes` what the tree has, the others are as `Server`'s."""
         super().__init__(load, say, clock, simulations)
         self._dialect = dialect
         self._spins = {
-            f"{dialect.option_prefix}Hash": _Spin(self._megabytes, 1, 1 << 17),
+            f"{dialect.option_prefix}Hash": _Spin(megabytes, 1, megabytes),
             "MultiPV": _Spin(1, 1, 500),
             "Simulations": _Spin(simulations or 0, 0, 10**9),  # of a search without limits; 0: the run's own
             "Move Overhead": _Spin(50, 0, 60_000),
@@ -109,9 +110,8 @@ class UciServer(Server):
             raise ValueError(f"setoption: got {name[:60]!r}, expected one of {', '.join(self._spins)}")
         self._values[known] = _number(known, value, self._spins[known].least, self._spins[known].most)
         self._simulations = self._values["Simulations"] or None
-        if known.endswith("Hash") and self._values[known] != self._megabytes:
-            self._megabytes = self._values[known]
-            self._thinker = None
+        if known.endswith("Hash"):
+            self._agent().use_megabytes(self._values[known])
 
     def _do_new_game(self, words: list[str]) -> None:
         self._position = (None, [])

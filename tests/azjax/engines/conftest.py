@@ -1,6 +1,5 @@
 """One tiny agent a game for all tests of the servers, and conversations with them."""
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -16,7 +15,9 @@ from azjax.players import LoadedRun
 from azjax.rundir import RunDirectory
 from azjax.servers.gtp import GtpServer
 from azjax.servers.server import Server
+from azjax.servers.uci import UCI, USI, UciServer
 from azjax.thinker import Thinker
+from envs.go import Go
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")
 NETWORK = NetworkConfig(width=16, blocks=1, value_width=8)
@@ -52,16 +53,14 @@ class Loader:
     """Gives servers an agent that is compiled once and knows nothing of earlier conversations."""
 
     def __init__(self, agent: LoadedRun):
-        self._agent = agent
-        self._thinkers: dict[float | None, Thinker] = {}
+        self._thinker = Thinker(envs.make(agent.config.game), agent, megabytes=1, clock=Clock())
 
-    def __call__(self, *, megabytes: int, komi: float | None = None) -> Thinker:
-        game = envs.make(self._agent.config.game)
-        if komi not in self._thinkers:
-            game = game if komi is None else dataclasses.replace(game, komi=komi)
-            self._thinkers[komi] = Thinker(game, self._agent, megabytes=1, clock=Clock())
-        thinker = self._thinkers[komi]
+    def __call__(self) -> Thinker:
+        thinker = self._thinker
         thinker.forget()
+        thinker.use_megabytes(1)
+        if isinstance(thinker.game, Go):
+            thinker.use_komi(thinker.game.komi)
         thinker._slice = 8  # what it has learned of its speed
         return thinker
 
@@ -127,3 +126,38 @@ def go_talk(go_loader) -> Talk:
 @pytest.fixture(scope="session")
 def go_run(tmp_path_factory) -> str:
     return write_run(make_agent("go,size=5"), tmp_path_factory.mktemp("runs") / "go")
+
+
+def uci_talker(dialect, word: str):
+    loader = Loader(make_agent(word))
+
+    def talk() -> Talk:
+        said: list[str] = []
+        return Talk(UciServer(dialect, loader, said.append, Clock(), megabytes=1), said)
+
+    return talk
+
+
+@pytest.fixture(scope="session")
+def chess_talker():
+    return uci_talker(UCI, "chess")
+
+
+@pytest.fixture(scope="session")
+def shogi_talker():
+    return uci_talker(USI, "shogi")
+
+
+@pytest.fixture
+def uci_talk(chess_talker) -> Talk:
+    return chess_talker()
+
+
+@pytest.fixture
+def usi_talk(shogi_talker) -> Talk:
+    return shogi_talker()
+
+
+@pytest.fixture(scope="session")
+def chess_run(tmp_path_factory) -> str:
+    return write_run(make_agent("chess"), tmp_path_factory.mktemp("runs") / "chess")

@@ -10,9 +10,10 @@ import pytest
 import envs
 from azjax.arena import play_match
 from azjax.engines.words import find_engine, parse_engine
+from azjax.opponents import any_player
 from azjax.outside import Question
 from azjax.play import Session
-from azjax.players import any_player, make_player, parse_player
+from azjax.players import make_player, parse_player
 from azjax.step import make_mesh
 from azjax.tournament import match_json
 from envs.playback import check_records

@@ -10,8 +10,9 @@ import pytest
 import envs
 from azjax.arena import play_match
 from azjax.engines.uci import EngineOption, find_option, last_score, read_option
+from azjax.opponents import any_player
 from azjax.outside import Question
-from azjax.players import any_player, make_player
+from azjax.players import make_player
 from azjax.step import make_mesh
 from envs.playback import check_records
 
