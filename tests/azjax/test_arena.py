@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from azjax.arena import play_match
-from azjax.players import Player, make_player
+from azjax.players import RESIGNS, Player, make_player
 from azjax.step import make_mesh
+from azjax.tournament import match_json, pair_results
 from envs.playback import check_records
 from envs.tic_tac_toe import GAME as TIC_TAC_TOE
 from envs.tic_tac_toe import TicTacToe
@@ -182,6 +183,24 @@ def test_a_game_that_is_cut_off_is_a_draw_and_says_so(mesh):
     assert cut and match.draws == len(cut) < 40
     for record in match.records:
         assert record.truncated == (record.returns == (0.0, 0.0)) and len(record.actions) <= 5
+
+
+def quits(params, rng_key, states):
+    """Plays the lowest square twice, then gives up."""
+    return jnp.where(states.ply >= 4, RESIGNS, lowest(params, rng_key, states))
+
+
+def test_who_gives_up_loses_in_place_of_a_move(mesh):
+    match = play_match(TIC_TAC_TOE, Player("quits", quits, ()), RANDOM, games=40, mesh=mesh, lanes=LANES)
+    given_up = [(number, record) for number, record in enumerate(match.records) if record.end == "resignation"]
+    assert len(given_up) > 30 and match.losses >= len(given_up)
+    for number, record in given_up:
+        seat = number % 2
+        assert record.return_of(seat) == -1.0 and len(record.actions) == 4 + seat
+    check_records(TIC_TAC_TOE, match.records)
+    assert match_json(match)["resigned"] == len(given_up)
+    # Ratings count it as what it is.
+    assert sum(result.losses + result.wins for result in pair_results(match.records)) >= len(given_up)
 
 
 @pytest.mark.parametrize("games", [0, 1, 7, -2])
