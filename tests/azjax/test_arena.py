@@ -221,3 +221,17 @@ def test_uct_beats_random(mesh):
     )
     assert (match.wins + match.draws / 2) / 100 > 0.8
     assert match.distinct > 50
+
+
+@pytest.mark.slow
+def test_intervals_of_a_match_repeated_with_other_seeds_cover_its_score(mesh):
+    """Of 60 matches with seeds of their own, the intervals hold the score of all of them together."""
+    uct = make_player(TIC_TAC_TOE, "uct:8", no_run)
+    scores = []
+    for seed in range(60):
+        match = match_json(play_match(TIC_TAC_TOE, uct, RANDOM, games=50, mesh=mesh, seed=seed, lanes=50))
+        scores.append((match["score"], *match["ci95"]))
+    pooled = np.mean([score for score, _, _ in scores])
+    covered = np.mean([lo <= pooled <= hi for _, lo, hi in scores])
+    print(f"{covered:.3f} of 60 intervals hold {pooled:.3f}")
+    assert covered >= 0.88  # 95 % of 60: below 53 by chance once in a hundred times
