@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 # stand beside the command line and are imported by it.
 ORDER = """
     __init__ config presets types boards network search charts openings selfplay targets replay learner step players
-    arena rating sprt tournament report checkpoint rundir progress evaluation plan train line play analysis bench engines web
-    cli __main__
+    arena rating sprt tournament report checkpoint rundir progress evaluation plan train line play widget analysis bench
+    engines web cli __main__
 """.split()
 
 GPL = {"bitbully", "bitbully_core", "chess", "cshogi", "pyffish", "shogi"}
