@@ -54,8 +54,8 @@ def address(runs_folder) -> Iterator[str]:
     root = Path(__file__).parents[3]
     environment = os.environ | {"PYTHONPATH": str(root)}
     server = subprocess.Popen(argv, cwd=runs_folder.parent, env=environment, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
     try:
-        assert server.stdout is not None
         line = server.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/", line)
         assert found, line
@@ -63,6 +63,7 @@ def address(runs_folder) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(20)
+        server.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +178,8 @@ def test_the_keyboard_alone(page):
     move.send_keys("zz", Keys.ENTER)
     settle(page)
     assert status(page).startswith("move: got 'zz'")
+    (complaint,) = page.get_log("browser")  # Chromium tells of every answer that refuses
+    assert "/api/word" in complaint["message"] and "400" in complaint["message"]
     move.send_keys("c3", Keys.ENTER)
     settle(page)
     assert page.find_element(By.CSS_SELECTOR, "#moves li").text == "1. c3"
