@@ -152,7 +152,11 @@ def test_edited_game_is_read_again(tmp_path):
         ("def f(:", "GAME", "fails to load: SyntaxError"),
         ("raise SystemExit(3)", "GAME", "fails to load: SystemExit: 3"),
         ("raise ValueError('one\\ntwo')", "GAME", "fails to load: ValueError: one"),
-        ("class Odd:\n  def __init__(self):\n    raise KeyError('k')", "Odd", "making it fails: KeyError: 'k'"),
+        (
+            "from envs.tic_tac_toe import TicTacToe as T\nclass Odd(T):\n def __init__(self):\n  raise KeyError('k')",
+            "Odd",
+            "making it fails: KeyError: 'k'",
+        ),
     ],
 )
 def test_own_games_that_cannot_be_used(tmp_path, text, name, message):
@@ -161,3 +165,23 @@ def test_own_games_that_cannot_be_used(tmp_path, text, name, message):
         envs.make(f"{path}:{name}")
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("reference", ["subprocess:Popen,args=true", "collections:OrderedDict", "builtins:list"])
+def test_a_class_that_is_no_game_is_never_called(reference, monkeypatch):
+    monkeypatch.setattr("subprocess.Popen.__init__", lambda *_, **__: pytest.fail("was called"))
+    with pytest.raises(ValueError, match="not a Game: it lacks init, step"):
+        envs.make(reference)
+
+
+def test_a_strangers_word_runs_no_file(tmp_path):
+    """A run's config.json names its game: comparing it with the game that is played must not run it."""
+    path = tmp_path / "stranger.py"
+    path.write_text("raise SystemExit('ran')\n")
+    game = envs.make("tic_tac_toe")
+    assert not envs.is_named(game, f"{path}:GAME")
+    assert not envs.is_named(game, "antigravity:GAME") and "antigravity" not in sys.modules
+    assert envs.is_named(game, "tic_tac_toe") and not envs.is_named(game, "connect_four")
+    path.write_text("from envs.tic_tac_toe import GAME\n")
+    assert not envs.is_named(game, f"{path}:GAME")
+    assert envs.is_named(envs.make(f"{path}:GAME"), f"{path}:GAME")  # which has run by now
