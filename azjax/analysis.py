@@ -1,6 +1,7 @@
 """What an agent thinks of a position, move by move, and of a whole game, ply by ply."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rich.table import Table
 from azjax.players import LoadedRun
 from azjax.search import TreeSearch
 from azjax.selfplay import network_model
+from envs.chance import step_event
 from envs.core import Game, State
 
 MISTAKE = 0.2
@@ -63,7 +65,7 @@ class Analyst:
             c_puct=search.c_puct,
             slots=search.slots,
         )
-        self._step, self._mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
+        self._step, self._mask = jax.jit(functools.partial(step_event, game)), jax.jit(game.legal_action_mask)
 
     def look(self, state: State, *, simulations: int | None = None, seconds: float | None = None) -> PositionView:
         """Searches a position by PUCT, without noise.
@@ -102,17 +104,14 @@ class Analyst:
     def _line(self, state: State, events: Sequence[int]) -> list[str]:
         names = []
         for event in events:
-            if event >= self.game.num_actions:
-                names.append(f"({event - self.game.num_actions})")
-                state = self.game.step_chance(state, jnp.int32(event - self.game.num_actions))
-            else:
-                names.append(self.game.move_name(state, event))
-                state = self.step(state, event)
+            outcome = event - self.game.num_actions
+            names.append(f"({outcome})" if outcome >= 0 else self.game.move_name(state, event))
+            state = self.step(state, event)
         return names
 
-    def step(self, state: State, action: int) -> State:
-        """Returns the position after a move."""
-        return self._step(state, jnp.int32(action))
+    def step(self, state: State, event: int) -> State:
+        """Returns the position after a move, or after dice (num_actions + outcome)."""
+        return self._step(state, jnp.int32(event))
 
 
 def play_words(game: Game, state: State, words: Sequence[str]) -> State:
@@ -163,10 +162,8 @@ def review_game(
     seen: list[tuple[int, State, int, PositionView]] = []
     for number, event in enumerate(events):
         on_ply(number, len(events))
-        if event >= game.num_actions:
-            state = game.step_chance(state, jnp.int32(event - game.num_actions))
-            continue
-        seen.append((number, state, event, analyst.look(state, simulations=simulations)))
+        if event < game.num_actions:
+            seen.append((number, state, event, analyst.look(state, simulations=simulations)))
         state = analyst.step(state, event)
     worth = {number: view.value if view.to_move == 0 else -view.value for number, _, _, view in seen}
     if bool(game.terminated(state)):

@@ -1,7 +1,7 @@
 """The arena: matches of many games side by side on the device, each opening played with both seats.
 
 The host keeps the list of games; a lane whose game ended takes the next one. Both players' choices and the rules are
-compiled programs over all devices.
+compiled programs over all devices; of several processes, each keeps the whole list.
 """
 
 import dataclasses
@@ -13,8 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from azjax import hosts
 from azjax.openings import merge, random_openings
 from azjax.players import ChooseFn, Player
 from azjax.step import AXIS
@@ -127,7 +128,7 @@ def play_match(
             rows[waiting.size :] = waiting[0]
             number += 1
             chosen = choose(players[index].params, jax.random.fold_in(key, number), load(states, rows))
-            moves[waiting] = np.asarray(chosen)[: waiting.size]
+            moves[waiting] = chosen[: waiting.size]
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
         for lane in np.flatnonzero(moves >= 0):
             actions[game_of[lane]].append(int(moves[lane]))
@@ -176,7 +177,7 @@ def _programs(game: Game) -> tuple[Callable, Callable, Callable]:
 
 
 @functools.lru_cache
-def _chooser(choose: ChooseFn, mesh: Mesh) -> Callable[[Any, jax.Array, State], jax.Array]:
+def _chooser(choose: ChooseFn, mesh: Mesh) -> Callable[[Any, jax.Array, State], np.ndarray]:
     """Compiles `choose` over the mesh: the games are split over the devices, each with a key of its own."""
 
     def on_device(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
@@ -184,4 +185,9 @@ def _chooser(choose: ChooseFn, mesh: Mesh) -> Callable[[Any, jax.Array, State], 
 
     equal, lanes = PartitionSpec(), PartitionSpec(AXIS)
     mapped = jax.shard_map(on_device, mesh=mesh, in_specs=(equal, equal, lanes), out_specs=lanes, check_vma=False)
-    return jax.jit(mapped)
+    compiled, spread = jax.jit(mapped), NamedSharding(mesh, lanes)
+
+    def chosen(params: Any, rng_key: jax.Array, states: State) -> np.ndarray:
+        return hosts.fetch(compiled(params, rng_key, hosts.place(states, spread)))
+
+    return chosen

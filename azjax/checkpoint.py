@@ -13,11 +13,9 @@ promises more bytes than its files hold is refused before memory is taken. Only 
 
 import dataclasses
 import functools
-import hashlib
 import importlib.metadata
 import json
 import logging
-import math
 import os
 import platform
 import re
@@ -33,8 +31,9 @@ import jax.numpy as jnp
 import numpy as np
 from orbax.checkpoint import v1 as ocp
 
-FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
+from azjax import hosts
+from azjax.manifest import FORMAT_VERSION, MANIFEST, CheckpointError, difference, root_cause, seal, sync, verified
+
 STEP = re.compile(r"0|[1-9][0-9]{0,17}")
 
 _key_data = jax.jit(jax.random.key_data)
@@ -43,10 +42,6 @@ ORBAX.array.saving.use_compression = False
 ORBAX.pytree.loading.partial_load = True
 # Orbax logs each failure three times over, a hundred lines in all; it arrives as one CheckpointError.
 logging.getLogger("absl").addFilter(lambda record: "orbax" not in Path(record.pathname).parts)
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint could not be written or read; the message is one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +55,8 @@ class Restored:
 
 class Checkpoints:
     """The steps saved in one directory; one writer at a time, any number of readers.
+
+    Of several processes each calls every method, in the same order; all of them see the same directory.
 
     Args:
       directory: the folder of the steps. A writer makes it and removes what a killed writer left half-written.
@@ -143,12 +140,17 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Waits until everything asked for is on disk and acknowledged. Raises CheckpointError when it is not."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        if self._thread is None:
+            return
+        self._thread.join()
+        self._thread = None
+        error, self._error = self._error, None
+        try:
+            with hosts.together():
+                if error is not None:
+                    raise error
+        except hosts.PeerError as failed:
+            raise CheckpointError(f"cannot save a checkpoint in {self.directory}: {failed}") from None
 
     close = wait
 
@@ -169,7 +171,7 @@ class Checkpoints:
         described = {path: _describe(leaf) for path, leaf in leaves.items()}
 
         def refuse(manifest: dict[str, Any]) -> str:
-            return _difference(manifest["leaves"], described)
+            return difference(manifest["leaves"], described)
 
         def read(folder: Path, manifest: dict[str, Any]) -> Any:
             return jax.tree.unflatten(jax.tree.structure(like), _load(folder, described, shardings).values())
@@ -199,6 +201,23 @@ class Checkpoints:
 
     def _first_whole(self, step: int | None, refuse: Callable[[dict], str], read: Callable[..., Any]) -> Restored:
         self.wait()
+        try:
+            with hosts.together():
+                candidate, manifest = self._choose(step)
+            hosts.require_same(f"newest whole checkpoint in {self.directory}", candidate)
+        except hosts.PeerError as error:
+            raise CheckpointError(str(error)) from None
+        folder = self.directory / str(candidate)
+        # From here on the files are what was written: an older step would fail alike.
+        if reason := refuse(manifest):
+            raise CheckpointError(f"checkpoint {folder} holds {reason}")
+        try:
+            return Restored(candidate, read(folder, manifest), manifest["metadata"])
+        except Exception as error:
+            raise CheckpointError(f"cannot read checkpoint {folder}: {root_cause(error)}") from None
+
+    def _choose(self, step: int | None) -> tuple[int, dict[str, Any]]:
+        """Returns the given step, or the newest that is whole, and its manifest."""
         steps = self._steps()
         if not steps or (step is not None and step not in steps):
             what = "no checkpoint" if step is None else f"no checkpoint of step {step}"
@@ -206,22 +225,14 @@ class Checkpoints:
         for candidate in steps[::-1] if step is None else [step]:
             folder = self.directory / str(candidate)
             try:
-                manifest = _verified(folder, candidate)
+                return candidate, verified(folder, candidate)
             except CheckpointError:
                 raise
             except Exception as error:
-                problem = f"checkpoint {folder} is damaged: {_root_cause(error)}"
+                problem = f"checkpoint {folder} is damaged: {root_cause(error)}"
                 if step is not None:
                     raise CheckpointError(problem) from None
                 self._warn(f"{problem}; trying the one before it")
-                continue
-            # From here on the files are what was written: an older step would fail alike.
-            if reason := refuse(manifest):
-                raise CheckpointError(f"checkpoint {folder} holds {reason}")
-            try:
-                return Restored(candidate, read(folder, manifest), manifest["metadata"])
-            except Exception as error:
-                raise CheckpointError(f"cannot read checkpoint {folder}: {_root_cause(error)}") from None
         raise CheckpointError(f"no whole checkpoint in {self.directory}, damaged: {', '.join(map(str, steps))}")
 
     def _finish(self, step: int, response: Any, manifest: dict[str, Any]) -> None:
@@ -234,11 +245,11 @@ class Checkpoints:
 
     def _acknowledge(self, step: int, manifest: dict[str, Any]) -> None:
         folder, new = self.directory / str(step), self.directory / f"{step}.new"
-        _seal(new, manifest)
+        seal(new, manifest)
         if folder.exists():
             folder.rename(self.directory / f"{step}.old")
         new.rename(folder)
-        _sync(self.directory)
+        sync(self.directory)
         shutil.rmtree(self.directory / f"{step}.old", ignore_errors=True)
         # Steps after this one are damaged, or a future that a run went back from: this one does not outdate them.
         for saved in [saved for saved in self.saved_steps() if saved <= step][: -self._keep]:
@@ -252,7 +263,7 @@ class Checkpoints:
             free = f"{shutil.disk_usage(self.directory).free / 1e6:,.0f} MB free there"
         except OSError as lost:
             free = f"{lost.strerror} there"
-        return CheckpointError(f"cannot save checkpoint {self.directory / str(step)}: {_root_cause(error)} ({free})")
+        return CheckpointError(f"cannot save checkpoint {self.directory / str(step)}: {root_cause(error)} ({free})")
 
     def _remove_leftovers(self) -> None:
         for path in sorted(self.directory.iterdir()) if jax.process_index() == 0 else ():
@@ -280,14 +291,6 @@ def _load(folder: Path, leaves: dict[str, Any], shardings: dict[str, Any]) -> di
         array = jax.device_put(array, shardings.get(path))
         loaded[path] = _wrap_key(leaf["key"], shardings.get(path))(array) if leaf["key"] else array
     return loaded
-
-
-def _root_cause(error: BaseException) -> str:
-    """Returns one line from the end of a chain of causes; Orbax's own tracebacks are a hundred lines."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:1000]}" if lines else type(error).__name__
 
 
 def _is_key(leaf: Any) -> bool:
@@ -328,71 +331,3 @@ def _nested(leaves: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
         *parents, last = path.split("/")
         functools.reduce(lambda inner, parent: inner.setdefault(parent, {}), parents, tree)[last] = leaf
     return tree
-
-
-def _seal(folder: Path, manifest: dict[str, Any]) -> None:
-    """Writes the manifest of a step with the hash of its every file, all of it on disk when this returns."""
-    paths = sorted(folder.rglob("*"))
-    for path in paths:
-        _sync(path)
-    manifest["files"] = {path.relative_to(folder).as_posix(): _hash_file(path) for path in paths if path.is_file()}
-    temporary = folder / f"{MANIFEST}.tmp"
-    temporary.write_text(json.dumps({"sha256": _hash_manifest(manifest), **manifest}, indent=1), "utf-8")
-    _sync(temporary)
-    temporary.rename(folder / MANIFEST)
-    _sync(folder)
-
-
-def _verified(folder: Path, step: int) -> dict[str, Any]:
-    """Reads a step's manifest and holds every file against it. Raises CheckpointError for another format alone."""
-    manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-    # Made alike in every format, so that a damaged version number is known as damage.
-    if manifest["sha256"] != _hash_manifest(manifest) or manifest["step"] != step:
-        raise ValueError(f"{MANIFEST} does not have the hash it states, or is of another step")
-    if manifest["format_version"] != FORMAT_VERSION:
-        found = f"format {manifest['format_version']}, expected {FORMAT_VERSION}"
-        raise CheckpointError(f"checkpoint {folder} has {found}: use the azjax that wrote it")
-    for name, stated in manifest["files"].items():
-        path = folder / name
-        if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{name} is missing")
-        if path.stat().st_size != stated["bytes"]:
-            raise ValueError(f"{name} has {path.stat().st_size} bytes, expected {stated['bytes']}")
-    stored = sum(stated["bytes"] for stated in manifest["files"].values())
-    needed = [math.prod(leaf["shape"]) * np.dtype(leaf["dtype"]).itemsize for leaf in manifest["leaves"].values()]
-    # Orbax keeps small arrays inside its index, which is compressed.
-    if sum(size for size in needed if size > 4096) > stored:
-        raise ValueError(f"its leaves need {sum(needed)} bytes, its files have {stored}")
-    for name, stated in manifest["files"].items():
-        if _hash_file(folder / name) != stated:
-            raise ValueError(f"{name} does not have the hash that {MANIFEST} states")
-    return manifest
-
-
-def _difference(saved: dict[str, Any], expected: dict[str, Any], most: int = 3) -> str:
-    def text(leaf: dict[str, Any] | None) -> str:
-        of_a_key = f" of a {leaf['key']} key" if leaf and leaf["key"] else ""
-        return f"{leaf['dtype']}{leaf['shape']}{of_a_key}" if leaf else "nothing"
-
-    paths = [path for path in sorted(saved | expected) if saved.get(path) != expected.get(path)]
-    parts = [f"{path} is {text(saved.get(path))}, expected {text(expected.get(path))}" for path in paths[:most]]
-    parts += [f"and {len(paths) - most} more"] if len(paths) > most else []
-    return f"another state: {'; '.join(parts)}" if parts else ""
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _hash_file(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": os.fstat(file.fileno()).st_size}
-
-
-def _hash_manifest(manifest: dict[str, Any]) -> str:
-    text = json.dumps({key: value for key, value in manifest.items() if key != "sha256"}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()

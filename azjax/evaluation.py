@@ -7,7 +7,7 @@ import dataclasses
 import importlib.metadata
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax.sharding import Mesh
@@ -36,6 +36,8 @@ class Evaluation:
 
 def keep_games(run: RunDirectory, game: Game, match: Match) -> None:
     """Writes a match's games to games/A-vs-B.jsonl (and .sgf); a match that is played again replaces the files."""
+    if not run.writes:
+        return
     run.games_path.mkdir(exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9.=_]+", "_", f"{match.a}-vs-{match.b}")
     write_games(run.games_path, name, game, match.records)
@@ -48,7 +50,14 @@ def agent_player(game: Game, agent: LoadedRun, name: str) -> Player:
 
 
 def rate_against_anchors(
-    game: Game, agent: LoadedRun, mesh: Mesh, progress: Progress, run: RunDirectory, *, games: int
+    game: Game,
+    agent: LoadedRun,
+    mesh: Mesh,
+    progress: Progress,
+    run: RunDirectory,
+    *,
+    games: int,
+    on_progress: Callable[[int, int], None],
 ) -> Evaluation:
     """Plays the agent against every anchor; the seed is the step, so that openings differ from one time to the next."""
     player = agent_player(game, agent, f"step {agent.step}")
@@ -63,6 +72,7 @@ def rate_against_anchors(
             mesh=mesh,
             seed=agent.step,
             opening_plies=agent.config.evaluation.opening_plies,
+            on_progress=on_progress,
         )
         keep_games(run, game, match)
         matches.append(match)
@@ -80,6 +90,7 @@ def finish_run(
     checkpoints: Checkpoints,
     totals: Any,
     progress: Progress,
+    on_progress: Callable[[int, int], None],
 ) -> None:
     """Rates checkpoints and anchors against one another; writes ratings.json, elo.png and report.md."""
     steps = _spread(checkpoints.saved_steps(), config.evaluation.checkpoints)
@@ -107,7 +118,10 @@ def finish_run(
         seed=config.seed,
         opening_plies=config.evaluation.opening_plies,
         on_match=show,
+        on_progress=on_progress,
     )
+    if not run.writes:
+        return
     ratings = fit_ratings(results, anchors={config.evaluation.anchors[0]: 0.0})
     write_ratings(run.ratings_path, ratings)
     _draw(run, config, ratings)

@@ -134,6 +134,11 @@ def _mean_over_devices(tree: Any, axis_name: str) -> Any:
     return unravel(jax.lax.pmean(flat, axis_name))
 
 
+def all_finite(tree: Any) -> jax.Array:
+    """Returns bool[]: no leaf holds NaN or infinity."""
+    return jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
+
+
 def update(
     config: RunConfig,
     game: Game,
@@ -172,7 +177,7 @@ def update(
     if new_statistics:
         new_variables["batch_stats"] = new_statistics
     moved = Learner(variables=new_variables, opt_state=opt_state, updates=learner.updates + 1)
-    finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((gradients, moved))]).all()
+    finite = all_finite((gradients, moved))
     applied = (ready == 1) & finite
     kept = jax.tree.map(lambda new, old: jnp.where(applied, new, old), moved, learner)
     metrics |= {

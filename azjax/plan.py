@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,18 @@ from rich import box
 from rich.table import Table
 
 from azjax import network
+from azjax.accelerators import Accelerators
 from azjax.config import RunConfig
 from azjax.search import begin_search, game_model, num_slots
 from azjax.search.tree import plant
 from azjax.step import AXIS, RunState, Step
-from envs.core import Game
+from envs.core import Game, num_bytes
 
 USABLE = 0.9
 """Share of a device's memory that a plan may fill; the rest is for code, fragmentation and the arena."""
 
+POLICY_ARRAYS = 3
+"""Arrays as wide as the policy that an update holds besides the network's."""
 
 MOST_ENTRIES = 2**31 - 1
 """Edges of all trees of a device: the search's indices are int32."""
@@ -33,11 +37,11 @@ class Bytes:
     """Memory on one device."""
 
     lanes: int  # the games in progress
-    tree: int  # one search in every lane
+    tree: int  # one search in every lane, and the evaluation of its leaves
     replay: int
     parameters: int  # with batch statistics, the gate's copy and the gradients
     optimizer: int
-    activations: int  # the larger of an update's (kept for the gradient) and an evaluation's in the search
+    activations: int  # of an update: its samples, what the network keeps for the gradient, the losses
 
     @property
     def total(self) -> int:
@@ -65,6 +69,7 @@ class Plan:
     device_bytes: int  # of each device
     bytes: Bytes
     work: Work
+    checkpoint_bytes: int  # of all devices
 
     @property
     def fits(self) -> bool:
@@ -80,23 +85,30 @@ class Plan:
             "bytes": dataclasses.asdict(self.bytes) | {"total": self.bytes.total},
             "device_bytes": self.device_bytes,
             "fits": self.fits,
+            "checkpoint_bytes": self.checkpoint_bytes,
             "steps": self.config.steps,
             "step": dataclasses.asdict(self.work),
         }
 
 
-def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
+def make_plan(config: RunConfig, game: Game, num_devices: int = 1, on: Accelerators | None = None) -> Plan:
     """Adds up the shapes of a run. Compiles and allocates nothing.
 
     Args:
       config: the run.
       game: its rules.
       num_devices: devices that lanes and batch are split over.
+      on: devices in the place of this machine's.
 
     Raises:
       ValueError: a game does not fit into the replay, or the network does not fit the game.
     """
-    device = jax.devices()[0]
+    device = jax.local_devices()[0]
+    if on is None:
+        # On CPU the devices of a machine share its memory.
+        memory = device_memory(device) // (num_devices if device.platform == "cpu" else 1)
+        on = Accelerators(num_devices, device.device_kind, memory)
+    num_devices = on.count
     if config.search.dirichlet_alpha is None:  # a number that no shape depends on
         config = dataclasses.replace(config, search=dataclasses.replace(config.search, dirichlet_alpha=1.0))
     lanes, samples = (math.ceil(n / num_devices) for n in (config.selfplay.lanes, config.learner.batch))
@@ -110,27 +122,28 @@ def make_plan(config: RunConfig, game: Game, num_devices: int) -> Plan:
     mesh = Mesh([device], (AXIS,), axis_types=(AxisType.Auto,))
     one_lane = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, lanes=1))
     state = jax.eval_shape(Step(one_lane, game, mesh).init, jax.eval_shape(lambda: jax.random.key(0)))
-    parameters = _size(state.learner.variables)
-    evaluated = _forward(config, game, state, lanes)
-    learned = 2 * _forward(config, game, state, samples)  # the values, and the gradients with respect to them
+    parameters = num_bytes(state.learner.variables)
+    drawn = num_bytes(state.replay.positions) // config.replay.plies * samples * config.learner.updates
     return Plan(
         config=config,
         devices=num_devices,
-        device_kind=device.device_kind,
-        device_bytes=device_memory(device) // (num_devices if device.platform == "cpu" else 1),
+        device_kind=on.kind,
+        device_bytes=on.bytes,
         bytes=Bytes(
-            lanes=_size(state.lanes) * lanes,
-            tree=_tree(config, game, state, lanes),
-            replay=_size(state.replay) * lanes,
-            parameters=2 * parameters + _size(state.best),
-            optimizer=_size(state.learner.opt_state),
-            activations=max(evaluated, learned),
+            lanes=num_bytes(state.lanes) * lanes,
+            tree=_tree(config, game, state, lanes) + _evaluation(config, game, state, lanes),
+            replay=num_bytes(state.replay) * lanes,
+            parameters=2 * parameters + num_bytes(state.best),
+            optimizer=num_bytes(state.learner.opt_state),
+            activations=_update(config, game, state, samples) + drawn,
         ),
         work=Work(
             positions=config.selfplay.lanes * config.selfplay.plies,
             simulations=config.selfplay.lanes * config.selfplay.plies * config.search.simulations,
             samples=config.learner.batch * config.learner.updates,
         ),
+        checkpoint_bytes=config.selfplay.lanes * (num_bytes(state.lanes) + num_bytes(state.replay))
+        + num_bytes((state.learner, state.best)),
     )
 
 
@@ -186,6 +199,7 @@ def plan_table(plan: Plan) -> Table:
         f"{plan.devices} x {plan.device_kind}, {text(plan.device_bytes)} each: "
         + ("fits" if plan.fits else "does NOT fit")
         + "\ntree and activations are in use in turn: the larger counts"
+        + f"\na checkpoint: {text(plan.checkpoint_bytes)}"
         + f"\na step: {work.positions:,} positions, {work.simulations:,} simulations, {work.samples:,} samples"
         + f"\n{steps:,} steps: {steps * work.positions:,} positions, {steps * work.simulations:,} simulations,"
         + f" {steps * work.samples:,} samples"
@@ -209,11 +223,6 @@ def text(size: float) -> str:
     return f"{size:,.1f} TB"
 
 
-def _size(tree: Any) -> int:
-    """Returns the bytes of arrays; of typed keys, those of their data."""
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
-
-
 def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
     """Returns the bytes of the search trees of `lanes` games; twice for mctx's loop, which updates none in place."""
 
@@ -225,25 +234,42 @@ def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
         return plant(root, config.search.simulations + 1)
 
     states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)
-    return _size(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
+    return num_bytes(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
 
 
-def _forward(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
-    """Returns the bytes that the network's layers give for `batch` positions: what a gradient keeps of them."""
+def _evaluation(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
+    """Returns the bytes of an evaluation of `batch` positions: a layer's input and output, and what it is added to."""
+    observation, layers = _layers(config, game, state, batch)
+    return observation + 3 * max(size for _, size in layers)
+
+
+def _update(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
+    """Returns the bytes of an update on `batch` positions.
+
+    A gradient keeps of a dense layer its product and what the nonlinearity makes of it, of a convolution the normalised
+    values too; two gradients of a layer's values are there at once. Targets, legal moves and losses are as wide as the
+    policy.
+    """
+    observation, layers = _layers(config, game, state, batch)
+    kept = sum((3 if is_convolution else 2) * size for is_convolution, size in layers)
+    return observation + kept + 2 * max(size for _, size in layers) + POLICY_ARRAYS * 4 * batch * game.num_actions
+
+
+def _layers(config: RunConfig, game: Game, state: RunState, batch: int) -> tuple[int, list[tuple[bool, int]]]:
+    """Returns the bytes of `batch` observations, and of each layer's product: (is it a convolution, bytes)."""
     observation = jax.ShapeDtypeStruct((batch, *game.observation_shape), jnp.float32)
 
     def forward(variables: Any, observation: jax.Array) -> Any:
         return network.apply(config.network, game, variables, observation, True, None)
 
     traced = jax.make_jaxpr(forward)(state.learner.variables, observation)
-    return _size(observation) + _layers(traced.jaxpr)
+    return num_bytes(observation), list(_products(traced.jaxpr))
 
 
-def _layers(jaxpr: Any) -> int:
-    """Returns the bytes of a program's products and convolutions, and once more for the nonlinearity after each."""
-    total = 0
+def _products(jaxpr: Any) -> Iterator[tuple[bool, int]]:
     for equation in jaxpr.eqns:
         if equation.primitive.name in ("dot_general", "conv_general_dilated"):
-            total += 2 * sum(_size(variable.aval) for variable in equation.outvars)
-        total += sum(_layers(inner) for inner in jax.extend.core.jaxprs_in_params(equation.params))
-    return total
+            is_convolution = equation.primitive.name == "conv_general_dilated"
+            yield is_convolution, sum(num_bytes(variable.aval) for variable in equation.outvars)
+        for inner in jax.extend.core.jaxprs_in_params(equation.params):
+            yield from _products(inner)

@@ -1,22 +1,16 @@
 """Play against an agent in the terminal: a game in progress (Session), and the conversation about it."""
 
-import datetime
-import functools
-import itertools
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from azjax.line import Line
 from azjax.players import Player
-from envs.chance import start_games, step_games
-from envs.core import Game, State
+from envs.core import Game
 from envs.game_files import check_format, games_text
 from envs.record import GameRecord
 
@@ -28,64 +22,26 @@ resign        give up
 quit          leave; also the end of the input"""
 
 
-class Session:
+class Session(Line):
     """A game between a person and a player."""
 
     def __init__(self, game: Game, opponent: Player, seat: int, seed: int = 0):
-        self.game, self.opponent, self.seat = game, opponent, seat
-        self._rng_key = jax.random.key(seed)
-        self._advance, self._look = _programs(game)
+        super().__init__(game, seed)
+        self.opponent, self.seat = opponent, seat
         self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
-        states, rolled = start_games(game, jax.random.fold_in(self._rng_key, 0), 1)
-        self._states: list[State] = [jax.tree.map(lambda leaf: leaf[0], states)]
-        self._events = [self._rolled(rolled[0])]  # what led to each of the states: a move and the dice after it
         self.resigned = False  # the person gave up
-        self._read()
-
-    @property
-    def state(self) -> State:
-        return self._states[-1]
-
-    @property
-    def plies(self) -> int:
-        return len(self._states) - 1
-
-    def legal(self) -> list[int]:
-        """Returns the legal actions."""
-        return [int(action) for action in np.flatnonzero(self._mask)]
-
-    def parse(self, text: str) -> int:
-        """Returns the legal action that a person wrote.
-
-        Raises:
-          ValueError: one line: it names no move, or one that is not legal here.
-        """
-        action = self.game.parse_move(self.state, text)
-        if not 0 <= action < self.game.num_actions or not self._mask[action]:
-            raise ValueError(f"move: got {text.strip()!r}, which is not legal here; `moves` lists the legal ones")
-        return action
-
-    def play(self, action: int) -> None:
-        """Makes a legal move, whoever's turn it is."""
-        key = jax.random.fold_in(jax.random.fold_in(self._rng_key, 1), len(self._states))
-        state, rolled = self._advance(self.state, np.int32(action), key)
-        self._states.append(state)
-        self._events.append((action, *self._rolled(rolled)))
-        self._read()
 
     def suggest(self) -> int:
         """Returns what the opponent would play in this position; the same each time."""
-        key = jax.random.fold_in(self._rng_key, len(self._states))
+        key = jax.random.fold_in(self._rng_key, self.plies + 1)
         states = jax.tree.map(lambda leaf: leaf[None], self.state)
         return int(self._choose(self.opponent.params, key, states))
 
     def undo(self) -> bool:
         """Goes back to the person's last decision; returns whether there was one."""
-        for plies in range(self.plies, 0, -1):
-            state = self._states[plies - 1]
-            if int(self.game.to_move(state)) == self.seat:
-                del self._states[plies:], self._events[plies:]
-                self._read()
+        for plies in range(self.plies - 1, -1, -1):
+            if int(self.game.to_move(self.position(plies))) == self.seat:
+                self.cut(plies)
                 return True
         return False
 
@@ -93,32 +49,13 @@ class Session:
         """Returns what the game's end means for the person."""
         if self.truncated:
             return f"The game was cut off after {self.plies} moves: no result."
-        mine = self._returns[self.seat]
+        mine = self.returns[self.seat]
         return "You won." if mine > 0 else "You lost." if mine < 0 else "A draw."
 
-    def record(self) -> GameRecord:
+    def game_record(self) -> GameRecord:
         """Returns the game so far, the person's name being "person"."""
-        returns, end = None, "unfinished"
-        if self.over:
-            returns, end = (self._returns[0], self._returns[1]), "plies" if self.truncated else "rules"
-        elif self.resigned:
-            returns, end = ((-1.0, 1.0), (1.0, -1.0))[self.seat], "resignation"
-        return GameRecord(
-            game=self.game.id,
-            players=("person", self.opponent.name) if self.seat == 0 else (self.opponent.name, "person"),
-            actions=tuple(itertools.chain(*self._events)),
-            returns=returns,
-            end=end,
-            date=datetime.date.today().isoformat(),
-        )
-
-    def _rolled(self, outcome: jax.Array) -> tuple[int, ...]:
-        return (self.game.num_actions + int(outcome),) if outcome >= 0 else ()
-
-    def _read(self) -> None:
-        mover, over, truncated, returns, mask = map(np.asarray, self._look(self.state))
-        self.mover, self.over, self.truncated = int(mover), bool(over), bool(truncated)
-        self._returns, self._mask = returns.tolist(), mask
+        players = ("person", self.opponent.name) if self.seat == 0 else (self.opponent.name, "person")
+        return self.record(players, self.seat if self.resigned else None)
 
 
 Ask = Callable[[str], str | None]
@@ -165,9 +102,9 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
                 tell(f"You resigned; {session.opponent.name} won.", "result")
                 return False
             case "help" | "?":
-                tell(HELP.format(example=game.move_name(session.state, session.legal()[0])), "plain")
+                tell(HELP.format(example=game.move_name(session.state, session.legal[0])), "plain")
             case "moves":
-                tell(" ".join(game.move_name(session.state, action) for action in session.legal()), "plain")
+                tell(" ".join(game.move_name(session.state, action) for action in session.legal), "plain")
             case "hint":
                 tell(f"{session.opponent.name} would play {game.move_name(session.state, session.suggest())}", "plain")
             case "undo":
@@ -215,30 +152,8 @@ def play_in_terminal(
     finally:
         if record is not None and session.plies:
             with record.open("a", encoding="utf-8") as file:
-                file.write(games_text(game, [session.record()], check_format(record)))
+                file.write(games_text(game, [session.game_record()], check_format(record)))
     return 0
 
 
 _STYLES = {"board": "bold", "move": "cyan", "fault": "red", "result": "bold green", "plain": ""}
-
-
-@functools.lru_cache
-def _programs(game: Game) -> tuple[Callable[..., tuple[State, jax.Array]], Callable[[State], tuple[Any, ...]]]:
-    """Returns compiled step(state, action, rng_key) -> (state, the outcome of the dice that follow, -1: none), and
-    look(state) -> mover, over, truncated, returns, legal mask.
-    """
-
-    def step(state: State, action: jax.Array, rng_key: jax.Array) -> tuple[State, jax.Array]:
-        states, rolled = step_games(game, rng_key, jax.tree.map(lambda leaf: leaf[None], state), action[None])
-        return jax.tree.map(lambda leaf: leaf[0], states), rolled[0]
-
-    def look(state: State) -> tuple[jax.Array, ...]:
-        return (
-            jnp.asarray(game.to_move(state)),
-            game.terminated(state),
-            game.truncated(state),
-            game.returns(state),
-            game.legal_action_mask(state),
-        )
-
-    return jax.jit(step), jax.jit(look)

@@ -125,7 +125,7 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
     if not directory:
         raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
     run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
-    if envs.make(run.config.game).id != game.id:
+    if not envs.is_named(game, run.config.game):
         raise ValueError(f"player {word!r}: got a run of {run.config.game}, expected one of {game.id}")
     return run_player(game, run, word, options)
 

@@ -33,10 +33,10 @@ def count(number: float) -> str:
 
 
 class Progress:
-    """Shows what a run is doing; use as a context manager."""
+    """Shows what a run is doing, or nothing if it is to be quiet; use as a context manager."""
 
-    def __init__(self, file: TextIO | None = None):
-        self._console = Console(file=file or sys.stderr, highlight=False, soft_wrap=True)
+    def __init__(self, file: TextIO | None = None, *, quiet: bool = False):
+        self._console = Console(file=file or sys.stderr, highlight=False, soft_wrap=True, quiet=quiet)
         self._live: Live | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()

@@ -4,6 +4,7 @@ runs/NAME/ config.json  metrics.jsonl  tensorboard/  checkpoints/STEP/  games/*.
            report.md  lock  crash/
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -11,7 +12,7 @@ import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from azjax.checkpoint import CheckpointError, Checkpoints
 from azjax.config import RunConfig, from_json, to_json
@@ -37,10 +38,16 @@ def default_path(game: str, preset: str) -> Path:
 
 
 class RunDirectory:
-    """Paths and small files of one run; the checkpoints are `Checkpoints`' business."""
+    """Paths and small files of one run; the checkpoints are `Checkpoints`' business.
 
-    def __init__(self, path: str | os.PathLike[str]):
+    Args:
+      path: the directory.
+      writes: False in the processes of a run that are not the first: what they are asked to write, they leave out.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, writes: bool = True):
         self.path = Path(path)
+        self.writes = writes
         self.name = self.path.absolute().name
         self.config_path = self.path / "config.json"
         self.metrics_path = self.path / "metrics.jsonl"
@@ -77,6 +84,8 @@ class RunDirectory:
 
     def write_config(self, config: RunConfig) -> None:
         """Writes config.json, whole or not at all."""
+        if not self.writes:
+            return
         self.path.mkdir(parents=True, exist_ok=True)
         partial = self.config_path.with_suffix(".json.new")
         partial.write_text(json.dumps(to_json(config), indent=2) + "\n", encoding="utf-8")
@@ -95,18 +104,24 @@ class RunDirectory:
 
     def cut_rows(self, step: int) -> None:
         """Drops the rows of metrics.jsonl after `step`, so that a resumed run repeats none."""
+        if not self.writes:
+            return
         kept = [row for row in self.rows() if row["step"] <= step]
         partial = self.metrics_path.with_suffix(".jsonl.new")
         partial.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         partial.replace(self.metrics_path)
 
-    def lock(self) -> TextIO:
+    def lock(self) -> contextlib.AbstractContextManager[Any]:
         """Takes the run for this process until the returned file is closed (or the process ends, however it ends).
 
         Raises:
-          ValueError: another process trains here.
+          ValueError: another process trains here, or a part of the directory is a link to somewhere else.
         """
+        if not self.writes:
+            return contextlib.nullcontext()
         self.path.mkdir(parents=True, exist_ok=True)
+        if links := [part.name for part in self.path.iterdir() if part.is_symlink()]:
+            raise ValueError(f"run: {self.path / links[0]} is a link, expected a run whose files are all inside it")
         file = self.lock_path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,6 +136,22 @@ class RunDirectory:
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
         return file
+
+
+def check_cache(directory: str | None) -> None:
+    """Refuses a compilation cache that others could write: what is found there runs as this user's program.
+
+    Raises:
+      ValueError: one line that says whose it is.
+    """
+    if not directory or "://" in directory or not hasattr(os, "getuid") or not Path(directory).exists():
+        return
+    stat = Path(directory).stat()
+    if stat.st_uid not in (os.getuid(), 0) or stat.st_mode & 0o002:
+        whose = f"user {stat.st_uid}'s" if stat.st_uid != os.getuid() else "writable by everyone"
+        raise ValueError(
+            f"JAX_COMPILATION_CACHE_DIR: got {directory}, which is {whose}; expected one that you alone can write"
+        )
 
 
 def load_run(directory: str, step: int | None) -> LoadedRun:

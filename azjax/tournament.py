@@ -27,6 +27,7 @@ def round_robin(
     lanes: int = 512,
     pairs: Sequence[tuple[int, int]] | None = None,
     on_match: Callable[[Match], None] = lambda match: None,
+    on_progress: Callable[[int, int], None] = lambda done, games: None,
 ) -> tuple[list[Match], list[PairResult]]:
     """Plays a match between each two players.
 
@@ -42,6 +43,7 @@ def round_robin(
       lanes: games side by side, at most.
       pairs: indices into `players` of those who meet; None for everyone against everyone.
       on_match: called after each match.
+      on_progress: as `play_match`, in each of them.
 
     Returns:
       The matches in the order of `pairs`, and their results by who moved first.
@@ -66,6 +68,7 @@ def round_robin(
             seed=seed,
             opening_plies=opening_plies,
             lanes=lanes,
+            on_progress=on_progress,
         )
         on_match(match)
         matches.append(match)

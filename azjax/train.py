@@ -2,62 +2,57 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
-import math
 import os
 import signal
 import time
-from collections.abc import Generator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
-from tensorboardX import SummaryWriter
 
 import envs
+from azjax import hosts
 from azjax.arena import Match, play_match
-from azjax.checkpoint import Checkpoints
+from azjax.checkpoint import CheckpointError, Checkpoints, Restored
 from azjax.config import RunConfig, differences, to_json
 from azjax.evaluation import finish_run, rate_against_anchors
+from azjax.interrupt import Interrupted, Signals
+from azjax.learner import all_finite
+from azjax.metrics import MetricsLog, Totals
 from azjax.network import num_parameters
 from azjax.plan import check_fits, make_plan, plan_table
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
-from azjax.rundir import RunDirectory
+from azjax.rundir import RunDirectory, check_cache
 from azjax.selfplay import mean_legal_moves
 from azjax.step import RunState, Step, make_mesh
 from azjax.tournament import match_json
 from envs.core import Game
 
-SAFE_FIELDS = ("evaluation.", "checkpoint.", "preset")
-"""Fields that may change when a run is resumed: they measure and keep, but do not train."""
+SAFE_FIELDS = ("evaluation.", "checkpoint.", "preset", "devices")
+"""Fields that may change when a run is resumed: they measure, keep and place, but do not train."""
+SLOW_STEP_SECONDS = 10.0
+"""A signal is answered between steps: one that takes longer is told of, since 15 s after it a machine may be gone."""
 MAX_NONFINITE_STEPS = 5
 SUMS = ("games", "truncated", "decided", "first_player_wins", "won_by_last_mover", "nonfinite_targets")
-
-
-@dataclasses.dataclass(kw_only=True)
-class Totals:
-    """What a run has done so far: host integers, since they pass 2^31. Kept in every checkpoint's metadata."""
-
-    games: int = 0
-    plies: int = 0
-    simulations: int = 0
-    updates: int = 0
-    seconds: float = 0.0  # wall clock of training, compiling included, evaluation not
-    selfplay_seconds: float = 0.0  # of a fused step: all of it
-    learning_seconds: float = 0.0
-    evaluation_seconds: float = 0.0
-    nonfinite_steps: int = 0  # running
 
 
 def use_devices(devices: int = 0) -> None:
     """Makes virtual CPU devices, one a core (or `devices`), unless JAX's backend has started; call it before.
 
     Two devices play 2.6 times as fast as one on two cores: XLA runs a device's loops on one thread.
+
+    Raises:
+      ValueError: JAX's compilation cache is open to others.
     """
+    check_cache(os.environ.get("JAX_COMPILATION_CACHE_DIR"))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jax.distributed.is_initialized():
+        devices = max(1, (devices or cores) // jax.process_count())
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", devices or max(1, min(cores, 8)))
 
@@ -72,10 +67,18 @@ def resolve(config: RunConfig, game: Game) -> RunConfig:
 
 
 def choose_devices(config: RunConfig) -> int:
-    """Returns how many devices to use: all, or the most that lanes and batch divide by."""
+    """Returns how many devices to use: all, or the most that lanes and batch divide by.
+
+    Raises:
+      ValueError: there are several processes and the configuration leaves out devices of one.
+    """
+    most = len(jax.devices())
+    if hosts.several():
+        if config.devices not in (0, most):
+            raise ValueError(f"devices: got {config.devices}, expected {most}, all of {jax.process_count()} processes")
+        return most
     if config.devices:
         return config.devices
-    most = len(jax.devices())
     fits = (n for n in range(most, 0, -1) if config.selfplay.lanes % n == 0 and config.learner.batch % n == 0)
     return next(fits)
 
@@ -90,25 +93,30 @@ def train(config: RunConfig, directory: Path) -> int:
       ValueError: the configuration is wrong, or differs from the run's in more than SAFE_FIELDS.
       CheckpointError: nothing could be saved, or no checkpoint is whole.
     """
-    run = RunDirectory(directory)
+    run = RunDirectory(directory, writes=hosts.is_first())
     game = envs.make(config.game)
-    with Progress() as progress, contextlib.closing(run.lock()), _signals() as caught:
-        if run.exists():
-            _refuse_changes(run.read_config(), config, run)
-            if _finished(run, config):
-                progress.say(f"finished: {run.path}, {config.steps} steps; its report:")
-                progress.say(run.report_path.read_text(encoding="utf-8"))
-                return 0
+    with Progress(quiet=not hosts.is_first()) as progress, contextlib.ExitStack() as held, Signals() as signals:
+        with hosts.together():
+            held.enter_context(run.lock())
+            if run.exists():
+                _refuse_changes(run.read_config(), config, run)
+            finished = run.exists() and _finished(run, config)
+        hosts.require_same(f"whether {run.path} is finished", finished)
+        if finished:
+            progress.say(f"finished: {run.path}, {config.steps} steps; its report:")
+            progress.say(run.report_path.read_text(encoding="utf-8"))
+            return 0
         progress.say(f"{'resuming' if run.exists() else 'new run'}: {run.path}, {config.game}, {config.steps} steps")
         progress.doing("compiling")
-        resolved = resolve(config, game)
-        devices = choose_devices(config)
-        plan = make_plan(resolved, game, devices)
-        check_fits(plan)
+        signals.nothing_to_save = "stopped before the first step; nothing was to be saved"
+        with hosts.together():
+            resolved = resolve(config, game)
+            devices = choose_devices(config)
+            plan = make_plan(resolved, game, devices)
+            check_fits(plan)
+            step = Step(resolved, game, make_mesh(devices))
+            run.write_config(config)
         progress.table(plan_table(plan))
-        mesh = make_mesh(devices)
-        step = Step(resolved, game, mesh)
-        run.write_config(config)
         checkpoints = Checkpoints(
             run.checkpoints_path,
             keep=config.checkpoint.keep,
@@ -117,7 +125,7 @@ def train(config: RunConfig, directory: Path) -> int:
             warn=progress.say,
         )
         with checkpoints:
-            trainer = _Trainer(resolved, game, step, run, checkpoints, progress, caught)
+            trainer = _Trainer(resolved, game, step, run, checkpoints, progress, signals)
             return trainer.run_to_end()
 
 
@@ -135,25 +143,6 @@ def _finished(run: RunDirectory, config: RunConfig) -> bool:
     return bool(steps) and steps[-1] >= config.steps and run.report_path.is_file() and run.ratings_path.is_file()
 
 
-@contextlib.contextmanager
-def _signals() -> Generator[list[int]]:
-    """Collects SIGINT and SIGTERM in the list it yields; a second one ends the process at once."""
-    caught: list[int] = []
-
-    def handle(number: int, frame: Any) -> None:
-        del frame
-        if caught:
-            os._exit(128 + number)
-        caught.append(number)
-
-    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield caught
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-
-
 class _Trainer:
     """One session of a run."""
 
@@ -165,46 +154,52 @@ class _Trainer:
         run: RunDirectory,
         checkpoints: Checkpoints,
         progress: Progress,
-        caught: list[int],
+        signals: Signals,
     ):
         self.config, self.game, self.step, self.run = config, game, step, run
-        self.checkpoints, self.progress, self.caught = checkpoints, progress, caught
+        self.checkpoints, self.progress, self.signals = checkpoints, progress, signals
         self.totals = Totals()
         self.gate_streak = 0
+        self.waiting: list[str] = []  # matches of the newest step that are still to be played
         self.rating = ""
+        self.slow_step_told = False
+        self._is_finite = jax.jit(all_finite)
         self.clock = time.perf_counter()
 
     def run_to_end(self) -> int:
         """Trains, saves, evaluates and reports; returns the exit code."""
         state = self._start()
         done = int(state.step)
-        with _Log(self.run) as log:
-            while done < self.config.steps:
+        with MetricsLog(self.run) as log:
+            state = self._measure(state, done, log)  # what the run was stopped in
+            while done < self.config.steps and not self.signals.caught():
                 state, row = self._train_step(state)
+                self.signals.nothing_to_save = ""
                 done += 1
                 log.write(row)
                 self._show(row, final=done == self.config.steps)
                 self._stop_if_not_finite(row, state)
-                if self.config.gate.every and done % self.config.gate.every == 0:
-                    state = self._gate(state, log)
-                if self.config.evaluation.every and done % self.config.evaluation.every == 0 and not self.caught:
-                    self._evaluate(state, done, log)
-                if done % self.config.checkpoint.every == 0 or done == self.config.steps or self.caught:
-                    self._save(state, done, wait=bool(self.caught) or done == self.config.steps)
-                if self.caught and done < self.config.steps:
-                    name = "Ctrl-C" if self.caught[0] == signal.SIGINT else "SIGTERM"
-                    self.progress.say(
-                        f"{name}: saved step {done}; resume with: azjax train {self.config.game} "
-                        f"--resume {self.run.path}"
-                    )
-                    return 128 + self.caught[0]
-            return self._finish(state)
+                for name, every in (("gate", self.config.gate.every), ("evaluation", self.config.evaluation.every)):
+                    self.waiting += [name] if every and done % every == 0 else []
+                state = self._measure(state, done, log)
+                stopping = bool(self.signals.caught()) or done == self.config.steps
+                if done % self.config.checkpoint.every == 0 or stopping:
+                    self._save(state, done, wait=stopping)
+        if done == self.config.steps and not self.waiting and not self.signals.caught() and self._finish():
+            return 0
+        number = self.signals.caught()
+        name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        said = f"step {done} is saved" if done else "nothing was to be saved"
+        self.progress.say(f"{name}: {said}; resume with: azjax train {self.config.game} --resume {self.run.path}")
+        return 128 + number
 
     def _start(self) -> RunState:
         like = jax.eval_shape(self.step.init, jax.random.key(0))
         self._compile(like)
         self.progress.doing("training")
-        if not self.checkpoints.saved_steps():
+        newest = max(self.checkpoints.saved_steps(), default=-1)
+        hosts.require_same(f"newest checkpoint in {self.run.path}", newest)
+        if newest < 0:
             self.run.cut_rows(0)
             state = self.step.init(jax.random.key(self.config.seed))
             self.progress.say(
@@ -213,11 +208,20 @@ class _Trainer:
             )
             return state
         restored = self.checkpoints.restore(self.step.placed(like))
-        self.totals = Totals(**restored.metadata["totals"])
-        self.gate_streak = restored.metadata["gate_streak"]
+        self._read_metadata(restored)
         self.run.cut_rows(restored.step)
         self.progress.say(f"resumed at step {restored.step} of {self.config.steps}")
         return restored.state
+
+    def _read_metadata(self, restored: Restored) -> None:
+        try:
+            self.totals = Totals(**restored.metadata["totals"])
+            self.gate_streak = int(restored.metadata["gate_streak"])
+            self.waiting = [str(name) for name in restored.metadata.get("waiting", ())]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"checkpoint {restored.step} of {self.run.path}: its metadata is not a run's ({error})"
+            ) from None
 
     def _compile(self, like: RunState) -> None:
         """Compiles the step's programs side by side: XLA compiles without Python's lock."""
@@ -226,7 +230,7 @@ class _Trainer:
 
     def _train_step(self, state: RunState) -> tuple[RunState, dict[str, Any]]:
         state, metrics = self.step(state)
-        metrics = {name: np.asarray(value) for name, value in metrics.items()}
+        metrics = hosts.fetch(metrics)
         summed = {name: int(metrics[name].sum()) for name in SUMS}
         means = {name: float(value.mean()) for name, value in metrics.items() if name not in SUMS}
         totals, selfplay = self.totals, self.config.selfplay
@@ -241,6 +245,12 @@ class _Trainer:
         totals.seconds += now - self.clock
         self.clock = now
         step = int(state.step)
+        if (took := sum(self.step.seconds)) > SLOW_STEP_SECONDS and not self.slow_step_told:
+            self.slow_step_told = True
+            self.progress.say(
+                f"a step takes {took:.0f} s, and a signal is answered after it; smaller selfplay.plies or"
+                " learner.updates make it shorter"
+            )
         row = {
             "step": step,
             **{k: round(v, 3) if isinstance(v, float) else v for k, v in dataclasses.asdict(totals).items()},
@@ -271,23 +281,38 @@ class _Trainer:
     def _stop_if_not_finite(self, row: dict[str, Any], state: RunState) -> None:
         bad = row["nonfinite_targets_in_step"] > 0 or row.get("nonfinite_updates", 0) > 0
         self.totals.nonfinite_steps = self.totals.nonfinite_steps + 1 if bad else 0
-        if self.totals.nonfinite_steps < MAX_NONFINITE_STEPS:
-            return
-        self.run.crash_path.mkdir(exist_ok=True)
-        (self.run.crash_path / "diagnosis.json").write_text(
-            json.dumps(row, indent=2, default=str) + "\n", encoding="utf-8"
-        )
+        if self.totals.nonfinite_steps >= MAX_NONFINITE_STEPS:
+            self._crash(f"{MAX_NONFINITE_STEPS} steps running gave numbers that are not finite", row, state)
+
+    def _crash(self, problem: str, diagnosis: dict[str, Any], state: RunState) -> None:
+        """Keeps the state apart from the checkpoints that a run goes on from, and ends the run."""
         with Checkpoints(self.run.crash_path / "checkpoints", write=True) as crash:
-            crash.save(row["step"], state, {"totals": dataclasses.asdict(self.totals)}, wait=True)
+            crash.save(int(state.step), state, {"totals": dataclasses.asdict(self.totals)}, wait=True)
+        if self.run.writes:
+            text = json.dumps(diagnosis, indent=2, default=str)
+            (self.run.crash_path / "diagnosis.json").write_text(f"{text}\n", encoding="utf-8")
         raise FloatingPointError(
-            f"training: {MAX_NONFINITE_STEPS} steps running gave numbers that are not finite; the state is in "
-            f"{self.run.crash_path}; lower learner.learning_rate or set learner.clip, and start from an earlier step"
+            f"training: {problem}; the state is in {self.run.crash_path}; "
+            "lower learner.learning_rate or set learner.clip, and start from an earlier step"
         )
 
     def _agent(self, state: RunState, step: int) -> LoadedRun:
         return LoadedRun(config=self.config, variables=state.learner.variables, step=step)
 
-    def _evaluate(self, state: RunState, step: int, log: "_Log") -> None:
+    def _measure(self, state: RunState, step: int, log: MetricsLog) -> RunState:
+        """Plays the matches that are due. What a signal interrupts stays due, and is played when the run goes on."""
+        measures: dict[str, Callable[..., RunState]] = {"gate": self._gate, "evaluation": self._evaluate}
+        while self.waiting and not self.signals.caught():
+            measure = functools.partial(measures[self.waiting[0]], state, step, log)
+            try:
+                state = self.signals.interruptible(measure)
+            except Interrupted:
+                break
+            del self.waiting[0]
+        self.progress.doing("training")
+        return state
+
+    def _evaluate(self, state: RunState, step: int, log: MetricsLog) -> RunState:
         started = time.perf_counter()
         evaluation = rate_against_anchors(
             self.game,
@@ -296,13 +321,15 @@ class _Trainer:
             self.progress,
             self.run,
             games=self.config.evaluation.games,
+            on_progress=self.signals.check,
         )
         for match in evaluation.matches:
             log.write({"step": step, "evaluation": match_json(match)})
         self.rating = evaluation.rating
         self._count_evaluation(started)
+        return state
 
-    def _gate(self, state: RunState, log: "_Log") -> RunState:
+    def _gate(self, state: RunState, log: MetricsLog) -> RunState:
         """Plays the newest parameters against the gate's holder, and lets them in after enough wins running."""
         started = time.perf_counter()
         step, gate = int(state.step), self.config.gate
@@ -316,6 +343,7 @@ class _Trainer:
             mesh=self.step.mesh,
             seed=step,
             opening_plies=self.config.evaluation.opening_plies,
+            on_progress=self.signals.check,
         )
         score = (match.wins + match.draws / 2) / match.games
         self.gate_streak = self.gate_streak + 1 if score >= gate.score else 0
@@ -333,41 +361,36 @@ class _Trainer:
         self.clock = time.perf_counter()
 
     def _save(self, state: RunState, step: int, wait: bool) -> None:
+        if not self._is_finite((state.learner, state.best)):
+            self._crash(f"the parameters of step {step} are not finite", {"step": step}, state)
         metadata = {
             "totals": dataclasses.asdict(self.totals),
             "gate_streak": self.gate_streak,
+            "waiting": self.waiting,
             "config": to_json(self.config),
         }
         self.checkpoints.save(step, state, metadata, wait=wait)
 
-    def _finish(self, state: RunState) -> int:
+    def _finish(self) -> bool:
+        """Rates the run and writes its report; returns False if a signal interrupts it."""
         self.checkpoints.wait()
-        started = time.perf_counter()
         self.progress.doing("rating")
-        finish_run(self.run, self.config, self.game, self.step.mesh, self.checkpoints, self.totals, self.progress)
-        self._count_evaluation(started)
-        return 0
 
+        def rate() -> None:
+            finish_run(
+                self.run,
+                self.config,
+                self.game,
+                self.step.mesh,
+                self.checkpoints,
+                self.totals,
+                self.progress,
+                self.signals.check,
+            )
 
-class _Log:
-    """metrics.jsonl and TensorBoard."""
-
-    def __init__(self, run: RunDirectory):
-        self._file = run.metrics_path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(run.tensorboard_path), flush_secs=10)
-
-    def __enter__(self) -> "_Log":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-        self._board.close()
-
-    def write(self, row: dict[str, Any]) -> None:
-        # JSON has no NaN: a number that is not finite is null there.
-        row = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
-        self._file.write(json.dumps(row, allow_nan=False) + "\n")
-        self._file.flush()
-        for name, value in row.items():
-            if isinstance(value, int | float) and name != "step":
-                self._board.add_scalar(name, value, row["step"])
+        try:
+            with hosts.together():
+                self.signals.interruptible(rate)
+        except Interrupted:
+            return False
+        return True

@@ -88,6 +88,21 @@ def make(name: str, **options: Any) -> "Game":
     return game_class(**entry.fixed, **options)
 
 
+def is_named(game: "Game", name: str) -> bool:
+    """Returns whether `name`, as it stands in a stranger's file, names this game. Runs no file that has not run yet.
+
+    Raises:
+      ValueError: it names no game.
+    """
+    reference = _REFERENCE.fullmatch(name.strip())
+    if reference and reference["where"] != "pgx":
+        from envs.own import is_loaded
+
+        if not is_loaded(reference["where"]):
+            return False
+    return make(name).id == game.id
+
+
 def _merged(name: str, text: str, options: dict[str, Any]) -> dict[str, Any]:
     """Returns `options` and those of the text "a=1,b=true"."""
     merged = dict(options)

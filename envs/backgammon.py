@@ -146,16 +146,23 @@ class Backgammon(Game):
 
     def legal_actions(self, state: BackgammonState) -> jax.Array:
         playable = self._playable(state)
-        # Actions are ordered by place downwards and die upwards: a move's slot is the number of moves before it.
-        place = np.arange(_BAR, 0, -1, dtype=np.uint32)
-        above = jax.lax.population_count(playable.low >> (place + 1)) + jax.lax.population_count(
-            playable.high >> (place + 1)
-        )
-        in_low, in_high = (playable.low >> place) & 1, (playable.high >> place) & 1
-        slot = jnp.concatenate([jnp.where(in_low != 0, above, 99), jnp.where(in_high != 0, above + in_low, 99)])
-        action = jnp.concatenate([6 * (_BAR + 1 - place.astype(np.int32)) + die - 1 for die in (state.low, state.high)])
         slots = np.arange(self.max_legal_actions, dtype=np.uint32)
-        chosen = jnp.where(slot[:, None] == slots[None], action.astype(jnp.int16)[:, None], jnp.int16(-1)).max(0)
+
+        def number_from(place: jax.Array) -> jax.Array:
+            """Returns uint32[slots], the number of moves from a place and the places above it."""
+            return jax.lax.population_count(playable.low >> place) + jax.lax.population_count(playable.high >> place)
+
+        # Actions are ordered by place downwards and die upwards. A slot's place is the highest from which upwards
+        # there are more moves than slots before it: five steps of a binary search, eight times as fast as comparing
+        # every slot with every move.
+        place = jnp.zeros_like(slots)
+        for step in (16, 8, 4, 2, 1):
+            higher = place | np.uint32(step)
+            place = jnp.where(number_from(higher) > slots, higher, place)
+        with_low = slots < number_from(place + 1) + ((playable.low >> place) & 1)
+        die = jnp.where(with_low, state.low, state.high).astype(jnp.int32)
+        action = 6 * (_BAR + 1 - place.astype(jnp.int32)) + die - 1
+        chosen = jnp.where(slots < number_from(jnp.uint32(0)), action, -1).astype(jnp.int16)
         return jnp.where(playable.passes & (slots == 0), jnp.int16(0), chosen)
 
     def to_move(self, state: BackgammonState) -> jax.Array:

@@ -19,6 +19,15 @@ def num_outcomes(game: Game) -> int:
     return jax.eval_shape(lambda: game.chance_probs(game.init(jax.random.key(0)))).shape[0]
 
 
+def step_event(game: Game, state: State, event: jax.Array) -> State:
+    """Returns the position after an event int32[]: action a is event a, outcome c is event num_actions + c."""
+    if not game.has_chance:
+        return game.step(state, event)
+    moved = game.step(state, jnp.minimum(event, game.num_actions - 1))
+    drawn = game.step_chance(state, jnp.maximum(event - game.num_actions, 0))
+    return jax.tree.map(functools.partial(jnp.where, event >= game.num_actions), drawn, moved)
+
+
 def play_chance(game: Game, rng_key: jax.Array, states: State) -> tuple[State, jax.Array]:
     """Draws an outcome in every game that waits for one.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import envs
 from envs.check_replays import PlayedGames, check_alone, check_eager, check_symmetries, check_truncation, require
-from envs.core import Game, State
+from envs.core import Game, State, num_bytes
 from envs.random_games import Turn, look, random_games
 
 
@@ -283,7 +283,7 @@ def _summary(game: Game, played: PlayedGames, replayed: int) -> CheckedGame:
         mean_plies=float(played.plies.mean()),
         longest=int(played.plies.max()),
         mean_legal_actions=float(played.legal_counts[moving].mean()),
-        state_bytes=sum(leaf.nbytes for leaf in jax.tree.leaves(played.states[0])),
+        state_bytes=num_bytes(played.states[0]),
         first_player_share=float((1 + first_returns).mean() / 2) if finished.any() else float("nan"),
         draws=int((first_returns == 0).sum()),
         truncated=int((~finished).sum()),

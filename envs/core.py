@@ -7,6 +7,7 @@ check_game(MyGame())               (envs/check.py) tries every line of this cont
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -99,8 +100,7 @@ class Game(abc.ABC):
 
     def legal_actions(self, state: State) -> jax.Array:
         """Returns int16[K], the legal actions in ascending order, padded with -1."""
-        mask = self.legal_action_mask(state)
-        return jnp.nonzero(mask, size=self.max_legal_actions, fill_value=-1)[0].astype(jnp.int16)
+        return list_true(self.legal_action_mask(state), self.max_legal_actions)
 
     def policy_index(self, state: State) -> jax.Array:
         """Returns int16[A]: action a's logit is `logits[policy_index[a]]` (identity for most games)."""
@@ -190,6 +190,16 @@ def check_max_plies(max_plies: int | None, bound: int) -> int:
     return min(max_plies, bound)
 
 
+def num_bytes(tree: Any) -> int:
+    """Returns the bytes of arrays, or of the shapes that stand for them; of typed keys, those of their data."""
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def state_bytes(game: Game) -> int:
+    """Returns the bytes of one state."""
+    return num_bytes(jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0))))
+
+
 def game_id(name: str, game: Any, plies: int, named: Sequence[str] = ()) -> str:
     """Returns `name` with the options of a game (a dataclass) that are not the default: "crosshair,size=5".
 
@@ -210,6 +220,32 @@ def _option_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+def list_true(mask: jax.Array, size: int) -> jax.Array:
+    """Returns int16[size], where `mask` bool[A] is True, in ascending order (the first `size`), padded with -1.
+
+    Neither a sort nor a scan over A, and no lookup by index: entry k finds its word of 32 bits by how many are set in
+    the words before, and its bit by halving. On a CPU 1.1 us beside the mask itself for 362 actions, and 13 for
+    `nonzero`.
+    """
+    rank = np.arange(size, dtype=np.int32)
+    word, first, rest = jnp.zeros(size, jnp.uint32), jnp.zeros(size, jnp.int32), jnp.full(size, 32, jnp.int32)
+    before = jnp.int32(0)
+    for start in range(0, mask.shape[0], 32):
+        part = mask[start : start + 32]
+        bits = jnp.uint32(1) << np.arange(part.shape[0], dtype=np.uint32)
+        packed = jnp.sum(jnp.where(part, bits, jnp.uint32(0)), dtype=jnp.uint32)
+        here = rank >= before
+        word, first = jnp.where(here, packed, word), jnp.where(here, start, first)
+        rest = jnp.where(here, rank - before, rest)
+        before = before + jax.lax.population_count(packed).astype(jnp.int32)
+    for half in (16, 8, 4, 2, 1):
+        lower = jax.lax.population_count(word & np.uint32((1 << half) - 1)).astype(jnp.int32)
+        above = rest >= lower
+        word, first = jnp.where(above, word >> half, word), jnp.where(above, first + half, first)
+        rest = jnp.where(above, rest - lower, rest)
+    return jnp.where(rank < before, first, -1).astype(jnp.int16)
 
 
 def two_player_returns(decided: jax.Array, winner: jax.Array) -> jax.Array:

@@ -134,8 +134,14 @@ class Go(Game):
 
     def returns(self, state: GoState) -> jax.Array:
         scored = self.terminated(state) & ~self.truncated(state)
-        lead = self.board.area(state.chains, scored).astype(jnp.float32) - self.komi
-        return two_player_returns(scored & (lead != 0), winner=(lead < 0).astype(jnp.int32))
+        area = self.board.area(state.chains, scored)
+        # Whole numbers on both sides: in float32 a komi just above 7 would be 7.
+        below, above = (
+            min(max(whole, -self.num_actions), self.num_actions)
+            for whole in (math.floor(self.komi), math.ceil(self.komi))
+        )
+        black_wins, white_wins = area > below, area < above
+        return two_player_returns(scored & (black_wins | white_wins), winner=white_wins.astype(jnp.int32))
 
     def observe(self, state: GoState) -> jax.Array:
         black_moves = self.to_move(state) == 0

@@ -14,10 +14,13 @@ from typing import Any
 
 from envs.core import Game
 
-_CONTRACT = (
-    *("id", "num_actions", "max_legal_actions", "max_plies", "observation_shape", "has_chance", "symmetries"),
+_METHODS = (
     *("init", "step", "legal_action_mask", "legal_actions", "to_move", "terminated", "truncated", "returns"),
     *("observe", "policy_index"),
+)
+_CONTRACT = (
+    *("id", "num_actions", "max_legal_actions", "max_plies", "observation_shape", "has_chance", "symmetries"),
+    *_METHODS,
 )
 
 
@@ -40,6 +43,8 @@ def load(where: str, name: str, options: dict[str, Any]) -> Game:
         raise ValueError(f"game {reference}: no such attribute: got {name!r}, expected {holds}")
     game = getattr(module, name)
     if isinstance(game, type):
+        # Before it is made: a class that is no game may do anything when it is called.
+        _refuse_missing(reference, [member for member in _METHODS if not hasattr(game, member)])
         _refuse_missing(reference, sorted(getattr(game, "__abstractmethods__", ())))
         game = _made(reference, game, options)
     elif options:
@@ -54,14 +59,24 @@ def load(where: str, name: str, options: dict[str, Any]) -> Game:
     return game
 
 
+def is_loaded(where: str) -> bool:
+    """Returns whether the file or module has been loaded already, so that its games can be had without running it."""
+    path = Path(where).expanduser().resolve()
+    return (_module_name(path) if where.endswith(".py") and path.is_file() else where) in sys.modules
+
+
+def _module_name(path: Path) -> str:
+    """Returns one name for each version of a file: games loaded twice are equal, an edited file is read again."""
+    stat = path.stat()
+    version = zlib.crc32(f"{path}:{stat.st_mtime_ns}:{stat.st_size}".encode())
+    return f"_own_game_{path.stem}_{version:08x}"
+
+
 def _from_file(path: Path) -> types.ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise ValueError(f"game: no such file: got {path}, expected a Python file that holds a Game")
-    stat = path.stat()
-    # One module for each version of a file: games loaded twice are equal, an edited file is read again.
-    version = zlib.crc32(f"{path}:{stat.st_mtime_ns}:{stat.st_size}".encode())
-    module_name = f"_own_game_{path.stem}_{version:08x}"
+    module_name = _module_name(path)
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)

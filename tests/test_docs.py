@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import jax
@@ -43,6 +44,21 @@ def test_the_readmes_game_keeps_the_contract(tmp_path):
     seen = check_game(envs.make(f"{readme_game(tmp_path)}:GAME"), thorough=False)
     assert (seen.id, seen.draws, seen.truncated) == ("nim", 0, 0)
     assert 7 <= seen.longest <= 21
+
+
+def test_the_pages_game_with_a_die_keeps_the_contract(tmp_path):
+    readme_game(tmp_path)
+    sys.modules.pop("nim", None)
+    text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class DiceNim(" in block]
+    (tmp_path / "dice_nim.py").write_text(block, encoding="utf-8")
+    game = envs.make(f"{tmp_path / 'dice_nim.py'}:GAME")
+    seen = check_game(game, thorough=False)
+    assert (seen.id, seen.draws, seen.truncated) == ("dice_nim", 0, 0)
+    assert 1.5 < seen.mean_legal_actions < 2.1  # a die of one to three, and the counters that are left
+    rolled = game.step_chance(game.init(jax.random.key(0)), jnp.int32(1))
+    assert game.legal_action_mask(rolled).tolist() == [True, True, False]
+    del sys.modules["nim"]  # later tests may have another
 
 
 def test_who_takes_the_readmes_last_counter_wins(tmp_path):

@@ -17,8 +17,9 @@ ROOT = Path(__file__).parents[1]
 # Each file of azjax imports only files before it. `__init__` is what `import azjax` runs; the engines and the web page
 # stand beside the command line and are imported by it.
 ORDER = """
-    __init__ config presets types network search openings selfplay targets replay learner step players arena rating
-    sprt tournament report checkpoint rundir progress evaluation plan train play analysis bench engines web cli __main__
+    __init__ config presets accelerators launch types boards network search charts openings selfplay targets replay
+    learner step hosts interrupt players arena rating sprt tournament report manifest checkpoint rundir metrics progress
+    evaluation plan train line play analysis bench engines web cli __main__
 """.split()
 
 GPL = {"bitbully", "bitbully_core", "chess", "cshogi", "pyffish", "shogi"}

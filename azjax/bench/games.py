@@ -4,7 +4,6 @@ import contextlib
 import functools
 import importlib.metadata
 import re
-import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
@@ -16,10 +15,12 @@ from jax.experimental.compilation_cache import compilation_cache
 
 import envs
 from azjax.bench.report import comparison, machine
+from azjax.bench.turns import in_turns
+from azjax.openings import merge
 from azjax.search.model import random_action
 from azjax.search.slots import MOST_ACTIONS
 from envs.chance import start_games, step_games
-from envs.core import Game
+from envs.core import Game, num_bytes
 
 BATCHES = (256, 2048)
 """Positions side by side; each a multiple of the first, at which games are brought to their middle."""
@@ -84,7 +85,7 @@ def bench_games(names: Sequence[str] = (), say: Callable[[str], None] = lambda l
         ]
         if game.num_actions > MOST_ACTIONS:
             found += _slot_rows(game, ours)
-        found.append(_row(f"state {game.id}", [_state_bytes(side) for side in rules], len(rules) > 1, "bytes"))
+        found.append(_row(f"state {game.id}", [num_bytes(_one_state(side)) for side in rules], len(rules) > 1, "bytes"))
         for row in found:
             beside = "" if row["reference"] is None else f", {row['reference_name']} {row['reference']:.4g}"
             say(f"{row['case']}: {row['ours']:.4g} {row['unit']}{beside}")
@@ -166,14 +167,11 @@ def _random_segment(rules: Rules, plies: int, rng_key: jax.Array, states: Any, a
     again = again | rules.over(states)
     fresh = rules.start(start_key, again.shape[0])
 
-    def pick(new: jax.Array, old: jax.Array) -> jax.Array:
-        return jnp.where(again.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
     def move(states: Any, keys: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
         actions = random_action(keys[0], rules.look(states)[0])
         return rules.step(keys[1], states, actions), actions
 
-    states = jax.tree.map(pick, fresh, states)
+    states = merge(again, fresh, states)
     rng_keys = jax.random.split(step_key, plies)
     end, actions = jax.lax.scan(move, states, (jax.random.split(move_key, plies), rng_keys))
     return end, Segment(states, actions, rng_keys)
@@ -210,49 +208,38 @@ def _listed(legal_actions: Callable[[Any], jax.Array], states: Any) -> jax.Array
 
 def _position_row(game: Game, ours: Side, theirs: Side | None) -> dict[str, Any]:
     sides = [ours] if theirs is None else [ours, theirs]
-    times = in_turns([(side.replay, side.next_segment) for side in sides], ours.plies * ours.batch)
+    times = _position_times([(side.replay, side.next_segment) for side in sides], ours)
     return _row(f"games {game.id}, {ours.batch} positions", times, theirs is not None)
 
 
 def _slot_rows(game: Game, sides: list[Side]) -> list[dict[str, Any]]:
-    """Times `legal_actions`, and what it is where a game does not say it itself."""
+    """Times `legal_actions` beside `nonzero` of the legal mask."""
     rows, positions = [], jax.jit(functools.partial(_states_before, our_rules(game)))
-    own, usual = (
-        jax.jit(functools.partial(_listed, legal_actions))
-        for legal_actions in (game.legal_actions, functools.partial(Game.legal_actions, game))
-    )
+
+    def usual(state: Any) -> jax.Array:
+        mask = game.legal_action_mask(state)
+        return jnp.nonzero(mask, size=game.max_legal_actions, fill_value=-1)[0].astype(jnp.int16)
+
+    programs = [jax.jit(functools.partial(_listed, listing)) for listing in (game.legal_actions, usual)]
     for side in sides:
 
         def states(side: Side = side) -> Any:
             return positions(side.next_segment())
 
-        times = in_turns([(own, states), (usual, states)], side.plies * side.batch)
+        times = _position_times([(program, states) for program in programs], side)
         case = f"slots {game.id}, {side.batch} positions"
         rows.append(comparison(case, *times, "nonzero of the legal mask", "us", lower_is_better=True))
     return rows
 
 
-def in_turns(programs: Sequence[tuple[Callable[[Any], Any], Callable[[], Any]]], positions: int) -> list[float]:
-    """Returns the median time of each program, in us a position, on inputs that the function beside it makes."""
-    calls: list[int] = []
-    seconds: list[list[float]] = [[] for _ in programs]
-    for program, make_input in programs:
-        given = jax.block_until_ready(make_input())
-        jax.block_until_ready(program(given))
-        calls.append(max(1, round(TURN_SECONDS / _timed(program, given, 1))))
-    for _ in range(ROUNDS):
-        for (program, make_input), times, number in zip(programs, seconds, calls, strict=True):
-            given = jax.block_until_ready(make_input())
-            times.append(_timed(program, given, number))
-    return [statistics.median(times) / positions * 1e6 for times in seconds]
+def _position_times(programs: Sequence[tuple[Callable[[Any], Any], Callable[[], Any]]], side: Side) -> list[float]:
+    """Returns the time of each program, in us a position, on inputs that the function beside it makes."""
 
+    def turns(program: Callable[[Any], Any], make_input: Callable[[], Any]) -> Callable[[int], Callable[[], Any]]:
+        return lambda turn: functools.partial(program, jax.block_until_ready(make_input()))
 
-def _timed(program: Callable[[Any], Any], argument: Any, calls: int) -> float:
-    """Returns the seconds of one of `calls` calls."""
-    started = time.perf_counter()
-    for _ in range(calls):
-        jax.block_until_ready(program(argument))
-    return (time.perf_counter() - started) / calls
+    times = in_turns([turns(*pair) for pair in programs], ROUNDS, TURN_SECONDS)
+    return [seconds / (side.plies * side.batch) * 1e6 for seconds in times]
 
 
 def _row(case: str, values: Sequence[float], in_pgx: bool, unit: str = "us") -> dict[str, Any]:
@@ -261,9 +248,8 @@ def _row(case: str, values: Sequence[float], in_pgx: bool, unit: str = "us") -> 
     return comparison(case, values[0], values[1] if in_pgx else None, name, unit, lower_is_better=True)
 
 
-def _state_bytes(rules: Rules) -> int:
-    states = jax.eval_shape(lambda: rules.start(jax.random.key(0), 1))
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(states))
+def _one_state(rules: Rules) -> Any:
+    return jax.eval_shape(lambda: rules.start(jax.random.key(0), 1))
 
 
 def _compiled(game: Game) -> dict[str, float]:

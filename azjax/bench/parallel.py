@@ -1,8 +1,6 @@
 """One game at a time: sequential halving whose phases run side by side, beside the same search one after the other."""
 
 import dataclasses
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import envs
 from azjax import network
 from azjax.bench.report import comparison
+from azjax.bench.turns import in_turns
 from azjax.config import NetworkConfig, RunConfig, SearchConfig
 from azjax.selfplay import search_policy
 from envs.random_games import random_games
@@ -57,12 +56,9 @@ def bench_parallel(setting: Setting, say: Callable[[str], None]) -> dict[str, An
         search = SearchConfig(algorithm="gumbel", simulations=setting.simulations, parallel=parallel)
         config = RunConfig(game=setting.game, network=setting.network, search=search)
         programs.append(jax.jit(search_policy(config, game, explore=False)))
-    seconds: list[list[float]] = [[], []]
-    for turn in range(ROUNDS + 1):
-        for times, program in zip(seconds, programs, strict=True):
-            started = time.perf_counter()
-            output = program(variables, jax.random.key(turn), state, jnp.zeros(()))
-            jax.block_until_ready((output.action, output.action_weights))
-            times.append(time.perf_counter() - started)
-    ours, reference = (statistics.median(times[1:]) * 1000 for times in seconds)  # the first compiles
+
+    def moves(program: Callable) -> Callable[[int], Callable[[], Any]]:
+        return lambda turn: lambda: program(variables, jax.random.key(turn), state, jnp.zeros(()))
+
+    ours, reference = (seconds * 1000 for seconds in in_turns([moves(program) for program in programs], ROUNDS))
     return comparison(str(setting), ours, reference, "one after the other", "ms a move", lower_is_better=True)

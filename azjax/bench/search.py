@@ -1,8 +1,6 @@
 """Our search beside mctx's, on the same cheap callables: what the tree costs, and not the network."""
 
 import functools
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,10 +11,12 @@ import numpy as np
 
 from azjax.bench.parallel import SETTINGS, bench_parallel
 from azjax.bench.report import comparison, machine
+from azjax.bench.turns import in_turns
 from azjax.search import gumbel_policy, is_illegal, puct_policy, slotted
 from azjax.search.model import mix_bits
 from azjax.search.slots import Place
 from azjax.search.tree import NO_NODE, plant
+from envs.core import num_bytes
 
 ROUNDS = 5
 
@@ -67,11 +67,11 @@ def bench_search(say: Callable[[str], None] = lambda line: None) -> dict[str, An
         ours, reference = _program(_ours(case), case), _program(theirs, case)
         depths[name] = _depth(ours(jax.random.key(0)))
         sizes[name] = _bytes(case, ours)
-        our_time, their_time = _in_turns([ours, reference], case)
+        our_time, their_time = _times([ours, reference], case)
         say(f"{name}: {our_time:.2f} us, mctx {their_time:.2f} us")
         rows.append(comparison(name, our_time, their_time, f"mctx.{theirs.__name__}", "us", lower_is_better=True))
     say("800 simulations against 50: compiling")
-    times = [_in_turns([_program(_ours(case), case)], case)[0] for case in (LONG, SHORT)]
+    times = [_times([_program(_ours(case), case)], case)[0] for case in (LONG, SHORT)]
     name = f"search puct, N={LONG.simulations} against N={SHORT.simulations}, A={LONG.actions} B={LONG.games}"
     rows.append(comparison(name, times[0], times[1], f"{SHORT.simulations} simulations", "us", lower_is_better=True))
     rows += [bench_parallel(setting, say) for setting in SETTINGS]
@@ -126,7 +126,7 @@ def _bytes(case: Case, program: Any) -> dict[str, int]:
         root = mctx.RootFnOutput(prior_logits=logits, value=jnp.zeros((case.games,)), embedding=embedding)
         return plant(root, case.simulations + 1)
 
-    tree = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(planted)))
+    tree = num_bytes(jax.eval_shape(planted))
     lane = tree // case.games
     compiled = program.lower(jax.random.key(0)).compile().memory_analysis().temp_size_in_bytes
     return {"node": lane // (case.simulations + 1), "lane": lane, "tree": tree, "compiled": int(compiled)}
@@ -157,17 +157,14 @@ def _program(policy: Callable, case: Case) -> Any:
     return jax.jit(search)
 
 
-def _in_turns(programs: list[Callable], case: Case) -> list[float]:
+def _times(programs: list[Callable], case: Case) -> list[float]:
     """Returns the median time of each program, in us a simulation and game."""
-    seconds: list[list[float]] = [[] for _ in programs]
-    for program in programs:
-        jax.block_until_ready(program(jax.random.key(0)))
-    for turn in range(ROUNDS):
-        for times, program in zip(seconds, programs, strict=True):
-            started = time.perf_counter()
-            jax.block_until_ready(program(jax.random.key(turn)))
-            times.append(time.perf_counter() - started)
-    return [statistics.median(times) / (case.simulations * case.games) * 1e6 for times in seconds]
+
+    def turns(program: Callable) -> Callable[[int], Callable[[], Any]]:
+        return lambda turn: functools.partial(program, jax.random.key(turn))
+
+    times = in_turns([turns(program) for program in programs], ROUNDS)
+    return [seconds / (case.simulations * case.games) * 1e6 for seconds in times]
 
 
 def _depth(result: tuple[jax.Array, jax.Array]) -> dict[str, float]:

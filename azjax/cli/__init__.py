@@ -17,7 +17,15 @@ INPUT, FAILURE, INTERRUPTED = 2, 1, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns the exit status."""
-    argv = sys.argv[1:] if argv is None else list(argv)
+    status = _answer(sys.argv[1:] if argv is None else list(argv))
+    if status and "azjax.train" in sys.modules:
+        from azjax.interrupt import leave
+
+        leave(status)
+    return status
+
+
+def _answer(argv: Sequence[str]) -> int:
     try:
         status = _run(argv)
         sys.stdout.flush()
@@ -56,7 +64,10 @@ def _failure(error: Exception) -> str:
     if "RESOURCE_EXHAUSTED" in text or isinstance(error, MemoryError):
         first = text.splitlines()[0] if text else "out of memory"
         return f"{first}; make it smaller: --selfplay.lanes, --search.simulations, --learner.batch (azjax plan GAME)"
-    if isinstance(error, FloatingPointError) or type(error).__name__ == "CheckpointError":  # whose class imports JAX
+    if isinstance(error, FloatingPointError) or type(error).__name__ in (
+        "CheckpointError",
+        "PeerError",
+    ):  # their files import JAX
         return text
     if os.environ.get("AZJAX_TRACEBACK"):
         traceback.print_exc()

@@ -27,7 +27,7 @@ def look(options: Analyze, game: Game, on_ply: Callable[[int, int], None]) -> in
         record = records[options.number - 1]
         check_records(game, [record], [f"{options.record}: game {options.number}"], results=False)
     agent = load_run(str(options.run), None)
-    if envs.make(agent.config.game).id != game.id:
+    if not envs.is_named(game, agent.config.game):
         raise ValueError(f"--run: got a run of {agent.config.game}, expected one of {game.id}")
     analyst = Analyst(game, agent, most_simulations=options.simulations)
     of = {"game": game.id, "run": str(options.run), "step": agent.step}

@@ -1,6 +1,5 @@
 """What each command does. JAX is imported when a command needs it, after its words were found right."""
 
-import dataclasses
 import json
 import sys
 import time
@@ -9,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import envs
-from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, RunOptions, Train
-from azjax.cli.parse import CommandLine, configure
-from azjax.config import RunConfig
-from azjax.presets import preset
+from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, Serve, Train
+from azjax.cli.parse import CommandLine
+from azjax.cli.runs import default_directory, game_word, plan, train
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
@@ -34,7 +32,7 @@ def run(line: CommandLine) -> int:
         case Games() as options:
             return list_games(options)
         case Train() as options:
-            return train(options, line.settings)
+            return train(options, line.settings, line.words)
         case Plan() as options:
             return plan(options, line.settings)
         case Match() as options:
@@ -43,6 +41,8 @@ def run(line: CommandLine) -> int:
             return rate(options)
         case Play() as options:
             return play(options)
+        case Serve() as options:
+            return serve(options)
         case Analyze() as options:
             return analyze(options)
         case Bench() as options:
@@ -55,6 +55,8 @@ def list_games(options: Games) -> int:
         names = envs.available()
         print(json.dumps({"games": names}) if options.json else "\n".join(names))
         return 0
+    from envs.core import state_bytes
+
     game = envs.make(options.game)
     facts = {
         "game": game.id,
@@ -64,7 +66,7 @@ def list_games(options: Games) -> int:
         "observation_shape": list(game.observation_shape),
         "symmetries": len(game.symmetries),
         "has_chance": game.has_chance,
-        "state_bytes": _state_bytes(game),
+        "state_bytes": state_bytes(game),
     }
     if options.json:
         print(json.dumps(facts))
@@ -72,35 +74,6 @@ def list_games(options: Games) -> int:
     width = max(map(len, facts))
     for name, value in facts.items():
         print(f"{name:<{width}}  {value}")
-    return 0
-
-
-def train(options: RunOptions, settings: Sequence[str]) -> int:
-    """azjax train."""
-    start = _checked(options, settings)
-    # On stdout: stderr is left to the one line that says what was wrong. JAX takes seconds to import.
-    print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
-    config, directory = _run_of(options, settings, start)
-    from azjax.train import train, use_devices
-
-    use_devices(config.devices)
-    return train(config, directory)
-
-
-def plan(options: Plan, settings: Sequence[str]) -> int:
-    """azjax plan."""
-    config, _ = _run_of(options, settings, _checked(options, settings))
-    from rich.console import Console
-
-    from azjax.plan import make_plan, plan_table
-    from azjax.train import choose_devices, use_devices
-
-    use_devices(config.devices)
-    made = make_plan(config, envs.make(config.game), choose_devices(config))
-    if options.json:
-        print(json.dumps(made.to_json()))
-    else:
-        Console(soft_wrap=not sys.stdout.isatty()).print(plan_table(made))
     return 0
 
 
@@ -182,7 +155,7 @@ def play(options: Play) -> int:
 
     if options.record is not None:
         check_format(options.record, formats_of(game))
-    run = options.run or _default_path(_word(options.game, game), "quick")
+    run = options.run or default_directory(game_word(options.game, game), "quick")
     word = options.opponent or f"run:{run}"
     if options.simulations is not None:
         if options.opponent is not None and not options.opponent.startswith("run:"):
@@ -191,6 +164,13 @@ def play(options: Play) -> int:
     (opponent,) = _players(game, (word,))
     seat = 0 if options.seat == "first" else 1
     return play_in_terminal(game, opponent, seat=seat, seed=options.seed, record=options.record)
+
+
+def serve(options: Serve) -> int:
+    """azjax serve."""
+    from azjax.cli.serve import serve
+
+    return serve(options)
 
 
 def analyze(options: Analyze) -> int:
@@ -236,58 +216,6 @@ def bench(options: Bench) -> int:
         if "programs" in report:
             console.print(programs_table(report["programs"]))
     return 0
-
-
-def _checked(options: RunOptions, settings: Sequence[str]) -> RunConfig:
-    """Returns the preset to start from, after all checks that need no JAX: mistakes are answered at once.
-
-    Raises:
-      ValueError: one line: an unknown game or preset, a wrong field, a directory that is no run.
-    """
-    start = preset(options.preset or "quick", options.game)
-    configure(start, settings)
-    if options.resume is not None and not (options.resume / "config.json").is_file():
-        raise ValueError(f"--resume: got {options.resume}, which has no config.json; expected a run's directory")
-    if ":" not in options.game and options.game.partition(",")[0].strip() not in envs.available():
-        envs.make(options.game)  # which says what is wrong with the name
-    return start
-
-
-def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> tuple[RunConfig, Path]:
-    """Returns the configuration and the directory that the words ask for; `start` is the preset.
-
-    Raises:
-      ValueError: one line: wrong options of the game, a wrong name, a run of another game.
-    """
-    game = envs.make(options.game)
-    word = _word(options.game, game)
-    source = options.resume or options.out or _default_path(word, start.preset)
-    base = dataclasses.replace(start, game=word)
-    if options.fork is not None:
-        from azjax.rundir import check_name
-
-        check_name(options.fork)
-    if options.resume is not None or options.fork is not None:
-        from azjax.rundir import RunDirectory
-
-        stored = RunDirectory(source).read_config()
-        if stored.game != word:
-            raise ValueError(f"run: {source} is a run of {stored.game}, expected one of {word}")
-        base = stored if options.preset is None else base
-    if options.fork is not None:
-        source = source.parent / options.fork
-    return configure(base, settings), source
-
-
-def _word(given: str, game: "Game") -> str:
-    """Returns the game's one name; of a game of one's own the reference, by which alone it is found."""
-    return given if ":" in given else game.id
-
-
-def _default_path(game: str, preset: str) -> Path:
-    from azjax.rundir import default_path
-
-    return default_path(game, preset)
 
 
 def _start(word: str) -> "tuple[Game, Mesh]":
@@ -363,15 +291,6 @@ def _match_line(result: "Result") -> str:
         f" of {result.games} ({result.distinct} distinct); score {100 * score:.1f} %,"
         f" 95 % interval {100 * lo:.1f} to {100 * hi:.1f} %; {result.seconds:.1f} s"
     )
-
-
-def _state_bytes(game: "Game") -> int:
-    import math
-
-    import jax
-
-    leaves = jax.tree.leaves(jax.eval_shape(game.init, jax.eval_shape(lambda: jax.random.key(0))))
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
 
 
 class _Progress:

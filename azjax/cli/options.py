@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from azjax.accelerators import parse_devices
+from azjax.launch import parse_hosts
 from azjax.presets import PRESETS
 from envs import expected_names
 
@@ -69,13 +71,29 @@ class RunOptions:
 class Train(RunOptions):
     """Train an agent; the same command again goes on where the run stopped."""
 
+    hosts: Annotated[str | None, arg(metavar="WORD")] = None
+    """One run over several processes: auto (the cluster says who the others are); ADDRESS:PORT,INDEX/COUNT, given to
+    each (process 0 listens there); or local:N, which starts N processes on this machine's CPU."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hosts is not None:
+            parse_hosts(self.hosts)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(RunOptions):
     """Show what a run needs, in memory and in work, without starting it."""
 
+    on: Annotated[str | None, arg(metavar="DEVICES")] = None
+    """Devices to plan for: v4-8, v5e-8 or another type of TPU, or such as 2x80GB; this machine's when left out."""
     json: Json = False
     """Print one JSON object."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.on is not None:
+            parse_devices(self.on)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +220,22 @@ class Play:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Serve:
+    """Open a page to play, to look into the search and to watch runs, on 127.0.0.1."""
+
+    run: Directory = None
+    """A run to offer besides those in runs/."""
+    game: Annotated[str | None, arg(metavar="GAME")] = None
+    """A game to offer besides azjax's own and those of the runs: FILE.py:NAME."""
+    port: int = 8765
+    """Of the server; 0: any that is free."""
+
+    def __post_init__(self):
+        if not 0 <= self.port < 2**16:
+            raise ValueError(f"--port: got {self.port}, expected a number from 0 to 65535")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bench:
     """Measure throughput beside a reference, both in this process."""
 
@@ -273,11 +307,12 @@ class Analyze:
             raise ValueError(f"--out: got {self.out} without --record FILE, whose values would be drawn")
 
 
-Command = Games | Train | Plan | Match | Rate | Play | Analyze | Bench
+Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench
 
 COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "play": Play,
+    "serve": Serve,
     "match": Match,
     "rate": Rate,
     "analyze": Analyze,

@@ -37,6 +37,7 @@ class CommandLine:
 
     command: Command
     settings: tuple[str, ...] = ()  # as tyro takes them, names checked and values not
+    words: tuple[str, ...] = ()  # all of them, as they were given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ def parse(argv: Sequence[str]) -> CommandLine | None:
         return None
     try:
         own, settings = _sorted(cls, tokens)
-        return CommandLine(command=_read(cls, own), settings=tuple(settings))
+        return CommandLine(command=_read(cls, own), settings=tuple(settings), words=tuple(argv))
     except ValueError as error:
         raise ValueError(f"{name}: {error} (azjax {name} --help)") from None
 

@@ -11,14 +11,19 @@ from azjax.search.policy import (
     temperature_weights,
     uct_policy,
 )
+from azjax.search.rule import Rule, gumbel_rule, puct_rule, ucb1_rule
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
 from azjax.search.single import Look, TreeSearch
 from azjax.search.slots import Slotted, action_of, begin_search, num_slots, slotted
+from azjax.search.trace import Nodes, Simulation
 
 __all__ = [
     "AlphaBeta",
     "Look",
     "Model",
+    "Nodes",
+    "Rule",
+    "Simulation",
     "Slotted",
     "TreeSearch",
     "action_of",
@@ -28,10 +33,12 @@ __all__ = [
     "first_argmax",
     "game_model",
     "gumbel_policy",
+    "gumbel_rule",
     "is_illegal",
     "mask_logits",
     "num_slots",
     "puct_policy",
+    "puct_rule",
     "puct_scores",
     "random_action",
     "rollout_model",
@@ -41,5 +48,6 @@ __all__ = [
     "select_ucb1",
     "slotted",
     "temperature_weights",
+    "ucb1_rule",
     "uct_policy",
 ]

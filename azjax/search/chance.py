@@ -25,17 +25,6 @@ CHANCE = 64.0
 """Above the negative of every log-probability of an outcome, and small enough to leave them six digits."""
 
 
-def apply_events(game: Game) -> Callable[[State, jax.Array], State]:
-    """Returns (states [B, ...], events int32[B]) -> states: moves are made, outcomes drawn."""
-
-    def one(state: State, event: jax.Array) -> State:
-        moved = game.step(state, jnp.minimum(event, game.num_actions - 1))
-        drawn = game.step_chance(state, jnp.maximum(event - game.num_actions, 0))
-        return jax.tree.map(lambda a, b: jnp.where(event >= game.num_actions, a, b), drawn, moved)
-
-    return jax.vmap(one)
-
-
 def evaluate_events(game: Game, evaluate: Callable) -> Callable:
     """Turns (params, rng_key, states) -> (logits [B, A], value [B]) into one with logits [B, A + C] of events.
 

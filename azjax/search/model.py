@@ -1,5 +1,6 @@
 """What a search knows of a game: its root and its recurrent function, with rewards and signs from the rules."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -7,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.search.chance import apply_events, evaluate_events
+from azjax.search.chance import evaluate_events
 from azjax.search.selection import first_argmax, mask_logits
-from envs.chance import step_games
+from envs.chance import step_event, step_games
 from envs.core import Game, State
 
 EvaluateFn = Callable[[Any, jax.Array, State], tuple[jax.Array, jax.Array]]
@@ -33,10 +34,10 @@ def game_model(game: Game, evaluate: EvaluateFn, *, masked: bool = True) -> Mode
     In a game with chance the actions of the tree are events, A moves and C outcomes (see azjax/search/chance.py), which
     only slots sort out: nothing is masked.
     """
-    step, to_move = jax.vmap(game.step), jax.vmap(game.to_move)
+    step, to_move = jax.vmap(functools.partial(step_event, game)), jax.vmap(game.to_move)
     legal_action_mask, terminated, returns = map(jax.vmap, (game.legal_action_mask, game.terminated, game.returns))
     if game.has_chance:
-        step, evaluate, masked = apply_events(game), evaluate_events(game, evaluate), False
+        evaluate, masked = evaluate_events(game, evaluate), False
 
     def priors(logits: jax.Array, states: State) -> jax.Array:
         return mask_logits(logits, legal_action_mask(states)) if masked else logits

@@ -15,8 +15,10 @@ from azjax.search.chance import with_chance
 from azjax.search.choice import Selection
 from azjax.search.loop import grow
 from azjax.search.model import Model
-from azjax.search.selection import is_illegal, select_puct
+from azjax.search.rule import Rule, puct_rule
+from azjax.search.selection import is_illegal
 from azjax.search.slots import begin_recurrent, begin_search, num_slots
+from azjax.search.trace import Nodes, Simulation, last_simulation
 from azjax.search.tree import NO_NODE, ROOT, GrowingTree, plant
 from azjax.search.wave import grow_wave
 from envs.chance import num_outcomes
@@ -39,7 +41,7 @@ class Look(NamedTuple):
 
 
 class TreeSearch:
-    """PUCT (see `select_puct`) over one growing tree."""
+    """PUCT (see `select_puct`), or another rule of selection, over one growing tree."""
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class TreeSearch:
         c_base: float = 19652.0,
         c_puct: float | None = None,
         slots: int | None = None,
+        rule: Rule | None = None,
     ):
         """Starts without a position.
 
@@ -66,6 +69,8 @@ class TreeSearch:
           wave: simulations evaluated as one batch, by virtual loss (`grow_wave`); 1: one after the other.
           c_init, c_base, c_puct: exploration.
           slots: most legal actions of a node that are searched; see `num_slots`.
+          rule: how actions are selected, in place of PUCT with these constants; Gumbel's needs `wave` 1 and searches a
+            tree for exactly the simulations that it was made for.
 
         Raises:
           ValueError: a size is below 1.
@@ -75,8 +80,9 @@ class TreeSearch:
                 raise ValueError(f"{name}: got {number}, expected at least 1")
         self._model, self._params, self._chunk = model, params, min(chunk, capacity)
         self._num_nodes = capacity + 1
-        select = functools.partial(select_puct, c_init=c_init, c_base=c_base, c_puct=c_puct)
-        select = with_chance(select) if game.has_chance else select
+        self._rule = rule = rule or puct_rule(c_init, c_base, c_puct)
+        at_root = with_chance(rule.root) if game.has_chance else rule.root
+        select = with_chance(rule.interior) if game.has_chance else rule.interior
         recurrent = begin_recurrent(game, model, slots)
         self._num_events, self._has_slots = game.num_actions + num_outcomes(game), num_slots(game, slots) is not None
 
@@ -84,7 +90,9 @@ class TreeSearch:
             states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
             return plant(begin_search(game, model, params, rng_key, states, slots).root, self._num_nodes)
 
-        def grow_some(params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, number: int) -> GrowingTree:
+        def grow_some(
+            params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, extra: Any, number: int
+        ) -> GrowingTree:
             invalid = is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32)
             if wave == 1:
                 return grow(
@@ -92,15 +100,15 @@ class TreeSearch:
                     rng_key,
                     params=params,
                     recurrent_fn=recurrent,
-                    root_action_selection_fn=select,
+                    root_action_selection_fn=at_root,
                     interior_action_selection_fn=select,
                     first_node=first,
                     num_simulations=number,
                     max_depth=None,
                     invalid_actions=invalid,
-                    extra_data=None,
+                    extra_data=extra,
                 )
-            selection = Selection(rng_key, select, select, invalid, None)
+            selection = Selection(rng_key, at_root, select, invalid, extra)
 
             def add(width: int, turn: jax.Array | int, tree: GrowingTree) -> GrowingTree:
                 return grow_wave(
@@ -119,8 +127,9 @@ class TreeSearch:
             return add(rest, waves, tree) if rest else tree
 
         self._plant = jax.jit(plant_one)
-        self._grow = jax.jit(grow_some, static_argnums=4, donate_argnums=2)
+        self._grow = jax.jit(grow_some, static_argnums=5, donate_argnums=2)
         self._tree: GrowingTree | None = None
+        self._extra: Any = None
         self._used = 0
         self._rng_key = jax.random.key(0)
 
@@ -128,6 +137,12 @@ class TreeSearch:
         """Drops the tree and begins at a position, which must not be terminated; `seed` is for random evaluations."""
         self._rng_key, key = jax.random.split(jax.random.key(seed))
         self._tree, self._used = self._plant(self._params, key, state), 1
+        self._extra = self._rule.extra(jax.random.fold_in(key, 1), self._tree.prior_logits[ROOT])
+
+    def use(self, params: Any) -> None:
+        """Replaces the parameters of the evaluation; a tree that was grown with others is dropped."""
+        if params is not self._params:
+            self._params, self._tree, self._used = params, None, 0
 
     @property
     def room(self) -> int:
@@ -150,11 +165,29 @@ class TreeSearch:
         while done < wanted and (deadline is None or done == 0 or time.perf_counter() < deadline):
             number = min(self._chunk, wanted - done)
             self._rng_key, key = jax.random.split(self._rng_key)
-            tree = self._grow(self._params, key, tree, jnp.int32(self._used), number)
+            tree = self._grow(self._params, key, tree, jnp.int32(self._used), self._extra, number)
             self._tree = jax.block_until_ready(tree)
             self._used += number
             done += number
         return done
+
+    def step(self) -> Simulation | None:
+        """Adds one simulation and tells it; None where there is no room."""
+        before = self.nodes()
+        return last_simulation(before, self.nodes()) if self.grow(1) else None
+
+    def nodes(self) -> Nodes:
+        """Returns the whole tree as arrays on the host."""
+        tree = self._position()
+        fields = {
+            name: np.array(getattr(tree, name)[: self._used, 0]) for name in Nodes._fields if name not in ("events",)
+        }
+        return Nodes(**fields, events=np.array(self._table(tree)[: self._used]))
+
+    def state_of(self, node: int) -> Any:
+        """Returns the position of a node; where dice are rolled next it waits for them."""
+        embeddings = self._position().embeddings
+        return jax.tree.map(lambda leaf: leaf[node, 0], embeddings.inner if self._has_slots else embeddings)
 
     def look(self) -> Look:
         """Returns what is known so far."""
@@ -167,6 +200,9 @@ class TreeSearch:
         table = self._table(tree)
         # Before the first simulation the prior decides.
         scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
+        if visits[ROOT].any():
+            # Ties among the most visited go to the first, or as the rule says.
+            scores = np.where(visits[ROOT] == visits[ROOT].max(), self._rule.final(tree, self._extra), -np.inf)
         line, edge, node = [], int(np.argmax(scores)), ROOT
         while True:
             line.append(int(table[node, edge]))

@@ -142,6 +142,20 @@ def test_several_devices_play_too():
     assert match.distinct > 20
 
 
+def test_each_device_is_given_its_share_of_the_games():
+    seen = []
+
+    def choose(params, rng_key, states):
+        seen.append(states.ply.shape)
+        return LOW.choose(params, rng_key, states)
+
+    player = LOW._replace(choose=choose)
+    match = play_match(TIC_TAC_TOE, player, RANDOM, games=32, mesh=make_mesh(8))
+    assert match.games == 32
+    # Of 32 lanes half are to be moved by each player, two on each of eight devices.
+    assert set(seen) == {(2,)}
+
+
 def test_players_who_move_twice_running(double_turns, mesh):
     def always(action):
         return lambda params, rng_key, states: jnp.full(states.ply.shape, action, jnp.int32)

@@ -12,9 +12,11 @@ import pytest
 import envs
 from azjax import network
 from azjax.bench import bench_table
+from azjax.bench.games import count_operations
 from azjax.bench.parallel import Setting
 from azjax.bench.search import Case, _depth, _ours, _program
 from azjax.bench.selfplay import ROUNDS, Tally, _config, _forward, _play_for, _selfplay
+from azjax.bench.turns import in_turns
 from azjax.cli import main
 from azjax.config import NetworkConfig
 from azjax.players import LoadedRun
@@ -148,7 +150,42 @@ def test_search_is_benchmarked_beside_mctx(monkeypatch, capsys):
     assert sizes["compiled"] > sizes["tree"] / 2
 
 
+def test_sides_take_turns_and_the_first_call_does_not_count():
+    calls = []
+
+    def side(name):
+        return lambda turn: lambda: calls.append((name, turn))
+
+    medians = in_turns([side("a"), side("b")], rounds=2)
+    assert calls == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert len(medians) == 2 and all(0 <= seconds < 1 for seconds in medians)
+
+
 # ---- games
+
+
+def test_operations_of_a_program_are_counted():
+    text = """
+      %gather.1 = f32[8]{0} gather(%a, %b), offset_dims={}
+      %w = (s32[], f32[8]{0}) while(%t), condition=%gather_region
+      ROOT %sort.gather = f32[8]{0} sort(%c), dimensions={0}
+    """
+    assert count_operations(text) == {"gathers": 1, "scatters": 0, "sorts": 1, "loops": 1}
+
+
+def test_games_are_benchmarked(monkeypatch, capsys):
+    games = importlib.import_module("azjax.bench.games")
+    for name, value in (("BATCHES", (8, 16)), ("MIDDLE", 16), ("CALL_POSITIONS", 32), ("ROUNDS", 1)):
+        monkeypatch.setattr(games, name, value)
+    monkeypatch.setattr(games, "TURN_SECONDS", 0.0)
+    assert main(["bench", "games", "--games", "hex,size=12", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    cases = [f"{what} hex,size=12, {batch} positions" for what in ("games", "slots") for batch in (8, 16)]
+    assert [row["case"] for row in report["rows"]] == [*cases, "state hex,size=12"]
+    assert [row["reference"] is None for row in report["rows"]] == [True, True, False, False, True]
+    assert report["rows"][-1]["ours"] == 2 * 144 + 5  # numbers of chains, last stone, ply, won
+    program = report["programs"]["hex,size=12"]
+    assert program["compile_seconds"] > 0 and program["sorts"] == program["scatters"] == program["loops"] == 0
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from azjax import checkpoint
-from azjax.checkpoint import MANIFEST, CheckpointError, Checkpoints
+from azjax.checkpoint import CheckpointError, Checkpoints
+from azjax.manifest import MANIFEST, hash_file, hash_manifest, verified
 
 
 @jax.tree_util.register_dataclass
@@ -206,7 +206,7 @@ def test_every_bit_of_a_manifest_counts(copied):
         data[bit // 8] ^= 1 << bit % 8
         path.write_bytes(data)
         try:
-            found = checkpoint._verified(copied / "20", 20)
+            found = verified(copied / "20", 20)
         except Exception as error:
             assert not isinstance(error, CheckpointError)  # which it raises of another format
         else:
@@ -229,7 +229,7 @@ def test_no_whole_step_is_an_error(copied, tmp_path):
 def rewrite(folder: Path, **changes: Any) -> None:
     """Changes a manifest and makes its own hash right, as another version or an attacker would."""
     manifest = json.loads((folder / MANIFEST).read_text()) | changes
-    manifest["sha256"] = checkpoint._hash_manifest(manifest)
+    manifest["sha256"] = hash_manifest(manifest)
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 
@@ -245,7 +245,7 @@ def test_a_manifest_that_promises_too_much_or_points_outside_is_refused(copied):
     with pytest.raises(CheckpointError, match="its leaves need 4398046511104 bytes"):
         Checkpoints(copied).load_part(20, ("params",))
     outside = copied / "20" / "manifest.json"
-    rewrite(copied / "10", files={"../20/manifest.json": checkpoint._hash_file(outside)})
+    rewrite(copied / "10", files={"../20/manifest.json": hash_file(outside)})
     with pytest.raises(CheckpointError, match="is missing"):
         Checkpoints(copied).load_part(10, ("params",))
 

@@ -1,6 +1,7 @@
 """The tree is updated where it lies: read from the compiled program, for what no timing can prove."""
 
 import math
+import os
 import re
 
 import jax
@@ -20,6 +21,9 @@ IN_PLACE = {
     "fusion",
     "while",
 }
+# The tests' own flags (tests/conftest.py) choose an emitter with which other operations fuse.
+OWN_EMITTER = "--xla_cpu_use_fusion_emitters=false" in os.environ["XLA_FLAGS"]
+AS_SHIPPED = {"xla_cpu_use_fusion_emitters": True} if OWN_EMITTER else None
 INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%[\w.\-]+ = \w+\[([\d,]*)\]\S* ([\w\-]+)\(")
 CALLED = re.compile(r"(?:body|condition|calls|to_apply)=%([\w.\-]+)")
 
@@ -57,7 +61,8 @@ def inside_the_loop(text: str, simulations: int) -> list[str]:
 
 def whole_arrays_made(case: Case, policy) -> list[str]:
     """The instructions of the loop that make an array as large as one of the tree's, other than in place."""
-    text = _program(policy, case).lower(jax.random.key(0)).compile().as_text()
+    lowered = _program(policy, case).lower(jax.random.key(0))
+    text = lowered.compile(compiler_options=AS_SHIPPED).as_text()
     tree = (case.simulations + 1) * case.games
     made = []
     for line in inside_the_loop(text, case.simulations):

@@ -82,7 +82,7 @@ def test_an_illegal_move_changes_nothing():
     session.play(session.parse("b2"))
     with pytest.raises(ValueError, match=r"got 'b2', which is not legal here"):
         session.parse("b2")
-    assert session.plies == 1 and session.legal() == [0, 1, 2, 3, 5, 6, 7, 8]
+    assert session.plies == 1 and session.legal == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("answer", [-1, 9, 2**40])
@@ -122,13 +122,13 @@ def test_the_record_of_a_game():
     for square in ("a1", "b2", "b1", "c3"):
         session.play(session.parse(square))
     assert session.undo() and session.plies == 3  # c3 is taken back
-    left = session.record()
+    left = session.game_record()
     assert (left.players, left.actions, left.end) == (("first square", "person"), (0, 4, 1), "unfinished")
     session.resigned = True
-    assert (session.record().end, session.record().returns) == ("resignation", (1.0, -1.0))
+    assert (session.game_record().end, session.game_record().returns) == ("resignation", (1.0, -1.0))
     for square in ("a2", "c1"):
         session.play(session.parse(square))
-    over = session.record()
+    over = session.game_record()
     assert (over.actions, over.end, over.returns) == ((0, 4, 1, 3, 2), "rules", (1.0, -1.0))
     check_records(GAME, [left, over])
 
@@ -157,7 +157,7 @@ def test_every_game_can_be_played_to_its_end(name):
     told: list[str] = []
 
     def ask(prompt: str) -> str:
-        return game.action_name(rng.choice(session.legal()))
+        return game.action_name(rng.choice(session.legal))
 
     converse(session, ask, lambda text, kind: told.append(text))
     assert session.over and told[-1] in ("You won.", "You lost.", "A draw.")

@@ -182,6 +182,18 @@ def test_state_out_is_state_in_and_nothing_is_compiled_twice(request, caplog, fo
     assert {name: times for name, times in compiled.items() if times > 1} == {}
 
 
+COLLECTIVE = r"= (\S+) (all-\w+|reduce-scatter|collective-\w+|ragged-\w+|send|recv)(?:-start)?\("
+
+
+def test_devices_exchange_gradients_and_the_ready_flag_and_nothing_else(fused):
+    like = jax.eval_shape(fused.init, jax.random.key(0))
+    program = fused._step.lower(fused.placed(like)).compile().as_text()
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(like.learner.variables))
+    assert [(kind, shape.split("{")[0]) for shape, kind in re.findall(COLLECTIVE, program)] == [
+        ("all-reduce", f"f32[{numbers + 1}]")
+    ]
+
+
 def test_lanes_and_replay_are_spread_and_the_rest_is_on_every_device(fused):
     state, _ = fused(start(fused))
     assert {leaf.sharding.spec for leaf in jax.tree.leaves(state.lanes)} == {PartitionSpec("data")}

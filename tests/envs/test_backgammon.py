@@ -306,7 +306,8 @@ def test_a_hundred_thousand_rolls_equal_twin_and_openspiel():
         positions += _compare_with_twin(games)
         more, scores = _compare_with_openspiel(games)
         rolls, points = rolls + more, points + scores
-    print(f"{rolls} rolls, {positions} moves, {[points.count(score) for score in (1, 2, 3)]} games of 1, 2, 3 points")
+        counts = [points.count(score) for score in (1, 2, 3)]
+        print(f"{rolls} rolls, {positions} moves equal, {counts} games of 1, 2, 3 points", flush=True)
     assert rolls > 100_000
 
 

@@ -166,20 +166,38 @@ def test_statistics_of_random_play(random_play):
     assert (by_ring_1[by_ring_1 != 0] == first[by_ring_1 != 0]).all()
 
 
-def test_random_games_equal_the_plain_count(random_play):
+def _compare_with_twin(rows, play):
+    """Requires equal legal moves, tiles and results; returns the number of positions."""
+    tiles, cells = play.states.tiles.tolist(), rows * (rows + 1) // 2
+    legal = [[np.flatnonzero(mask).tolist() for mask in masks] for masks in play.masks]
+    positions = 0
+    for lane in range(len(play.plies)):
+        board = [0] * cells
+        moves = play.moves(lane)
+        assert len(moves) == cells - 1
+        for ply in range(cells):
+            assert legal[ply][lane] == [cell for cell in range(cells) if not board[cell]] * (ply < cells - 1)
+            assert tiles[ply][lane] == board
+            positions += 1
+            if ply < len(moves):
+                board[moves[ply]] = (ply // 2 + 1) * (1 if ply % 2 == 0 else -1)
+        assert play.returns[lane, 0] == _result(rows, board, "rings")
+    return positions
+
+
+def test_random_games_equal_the_twin(random_play):
     for rows in (6, 9):
-        play = random_play(BlackHole(rows), games=500, seed=rows)
-        tiles = play.states.tiles
-        for lane in range(500):
-            moves = play.moves(lane)
-            board = [0] * len(tiles[0, 0])
-            for ply, cell in enumerate(moves):
-                assert np.flatnonzero(play.masks[ply, lane]).tolist() == [c for c, tile in enumerate(board) if not tile]
-                board[cell] = (ply // 2 + 1) * (1 if ply % 2 == 0 else -1)
-                if lane < 20:
-                    assert tiles[ply + 1, lane].tolist() == board
-            assert tiles[-1, lane].tolist() == board
-            assert play.returns[lane, 0] == _result(rows, board, "rings")
+        assert _compare_with_twin(rows, random_play(BlackHole(rows), games=320, seed=rows)) > 6000
+
+
+@pytest.mark.record
+def test_a_million_positions_equal_the_twin(random_play):
+    positions = 0
+    for seed in range(100, 110):
+        for rows, games in ((5, 2000), (6, 2000), (9, 500), (10, 200)):
+            positions += _compare_with_twin(rows, random_play(BlackHole(rows), games, seed=seed))
+        print(f"{positions} positions equal", flush=True)
+    assert positions > 1_000_000
 
 
 def test_observation_planes():

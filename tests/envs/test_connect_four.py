@@ -1,4 +1,4 @@
-"""Connect Four against a plain Python twin, and games whose result is known."""
+"""Connect Four against a plain Python twin and OpenSpiel, and games whose result is known."""
 
 import jax
 import jax.numpy as jnp
@@ -65,29 +65,67 @@ def test_rows_do_not_wrap():
     assert not bool(GAME.terminated(states[-1]))
 
 
-def test_random_games_equal_the_twin(random_play):
-    play = random_play(GAME, games=400)
-    boards = {
-        player: jax.device_get(jax.jit(jax.vmap(jax.vmap(_disc_planes)))(play.states))[..., player] for player in (0, 1)
-    }
+def _compare_with_twin(play):
+    """Requires equal legal moves, discs and results; returns the number of positions."""
+    boards = jax.device_get(jax.jit(jax.vmap(jax.vmap(_disc_planes)))(play.states)).astype(bool)
     positions = 0
-    for lane in range(400):
+    for lane in range(len(play.plies)):
         board = [[None] * 7 for _ in range(6)]
         won = False
         moves = play.moves(lane)
         for ply in range(len(moves) + 1):
             legal = [not won and board[0][column] is None for column in range(7)]
             assert play.masks[ply, lane].tolist() == legal
-            for player in (0, 1):
-                expected = [[disc == player for disc in row] for row in board]
-                assert boards[player][ply, lane].astype(bool).tolist() == expected
+            assert boards[ply, lane].tolist() == [[[disc == 0, disc == 1] for disc in row] for row in board]
             positions += 1
             if ply < len(moves):
                 won = _drop(board, moves[ply], ply % 2)
                 assert not won or ply == len(moves) - 1
         assert won or len(moves) == 42
         assert play.returns[lane, 0] == (0 if not won else 1 if len(moves) % 2 else -1)
-    assert positions > 8000
+    return positions
+
+
+def _compare_with_openspiel(play):
+    import pyspiel
+
+    referee = pyspiel.load_game("connect_four")
+    positions = 0
+    for lane in range(len(play.plies)):
+        state = referee.new_initial_state()
+        for ply, move in enumerate(play.moves(lane)):
+            assert not state.is_terminal()
+            assert state.current_player() == ply % 2
+            assert np.flatnonzero(play.masks[ply, lane]).tolist() == state.legal_actions()
+            state.apply_action(move)
+            positions += 1
+        assert state.is_terminal()
+        assert play.returns[lane].tolist() == state.returns()
+    return positions
+
+
+def test_random_games_equal_twin_and_openspiel(random_play):
+    play = random_play(GAME, games=200)
+    assert _compare_with_twin(play) > 4000
+    assert _compare_with_openspiel(play) > 4000
+
+
+@pytest.mark.slow
+def test_many_random_games_equal_twin_and_openspiel(random_play):
+    play = random_play(GAME, games=1200, seed=1)
+    assert _compare_with_twin(play) > 25_000
+    assert _compare_with_openspiel(play) > 24_000
+
+
+@pytest.mark.record
+def test_a_million_positions_equal_twin_and_openspiel(random_play):
+    positions = 0
+    for seed in range(100, 125):
+        play = random_play(GAME, games=2000, seed=seed)
+        positions += _compare_with_openspiel(play)
+        _compare_with_twin(play)
+        print(f"{positions} positions equal", flush=True)
+    assert positions > 1_000_000
 
 
 def _disc_planes(state):

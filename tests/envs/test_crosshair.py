@@ -148,18 +148,8 @@ def test_given_moves(unit):
     assert bool(GAME.terminated(after)) == (unit["winner"] is not None)
 
 
-@pytest.mark.parametrize(
-    ("game", "games"),
-    [
-        (Crosshair(), 60),
-        (Crosshair(diagonal_pinch=True), 30),
-        (Crosshair(5), 60),
-        (Crosshair(5, diagonal_pinch=True), 60),
-    ],
-    ids=lambda value: getattr(value, "id", str(value)),
-)
-def test_random_games_equal_the_twin(game, games, random_play):
-    play = random_play(game, games, seed=1)
+def _compare_with_twin(game, play):
+    """Requires equal legal moves, stones, flips and results; returns the number of positions."""
     red, blue = jax.device_get(jax.jit(jax.vmap(jax.vmap(functools.partial(_stones, game))))(play.states))
     observe = jax.jit(jax.vmap(jax.vmap(game.observe)))
     flips_planes = np.asarray(observe(play.states))[..., 3] * 8
@@ -168,7 +158,7 @@ def test_random_games_equal_the_twin(game, games, random_play):
         return sorted(r * game.size + c for r, c in squares)
 
     positions = 0
-    for lane in range(games):
+    for lane in range(len(play.plies)):
         twin = Twin(game.size, game.diagonal_pinch)
         moves = play.moves(lane)
         for ply in range(len(moves) + 1):
@@ -185,7 +175,33 @@ def test_random_games_equal_the_twin(game, games, random_play):
                 assert np.flatnonzero(flips_planes[ply, lane]).size <= len(legal)
         assert twin.winner is not None
         assert play.returns[lane].tolist() == ([1, -1] if twin.winner == 0 else [-1, 1])
-    assert positions > 1000
+    return positions
+
+
+@pytest.mark.parametrize(
+    ("game", "games"),
+    [
+        (Crosshair(), 60),
+        (Crosshair(diagonal_pinch=True), 30),
+        (Crosshair(5), 60),
+        (Crosshair(5, diagonal_pinch=True), 60),
+        pytest.param(Crosshair(), 600, marks=pytest.mark.slow),
+        pytest.param(Crosshair(diagonal_pinch=True), 200, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: getattr(value, "id", str(value)),
+)
+def test_random_games_equal_the_twin(game, games, random_play):
+    positions = _compare_with_twin(game, random_play(game, games, seed=1))
+    assert positions > (20_000 if games == 600 else 1000)
+
+
+@pytest.mark.record
+def test_a_million_positions_equal_the_twin(random_play):
+    positions = 0
+    for seed in range(100, 125):
+        positions += _compare_with_twin(GAME, random_play(GAME, 1000, seed=seed))
+        print(f"{positions} positions equal", flush=True)
+    assert positions > 1_000_000
 
 
 @pytest.mark.slow

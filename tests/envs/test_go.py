@@ -229,6 +229,55 @@ def test_ko_is_retaken_after_a_move_elsewhere():
     assert 6 not in _legal(game, again)
 
 
+def test_sending_two_and_returning_one():
+    """White gives two stones and would take one back, which makes the board from before, with Black to move now.
+
+    Legal under the simple ko rule, which looks at single stones alone, and under situational superko.
+    """
+    game = Go(5)
+    sent = _replay(game, [0, 2], _position(game, [".O.O.", "XXO..", ".....", ".....", "....."], to_move="O"))
+    assert _rows(game, sent)[:2] == [list("..XO."), list("XXO..")]
+    assert _legal(game, sent) == [0, 4, *range(8, 26)]  # not 1
+    assert 1 in _legal(game, _replay(game, [24, 20], sent))
+
+
+def test_triple_ko():
+    """Six captures, each of which is legal, but the last, which would close the circle."""
+    ko = ([".XO.....", "X.XO....", ".XO....."], [".XO.....", "XO.O....", ".XO....."])  # Black's, White's
+    rows = [f"{row}." for owner in (0, 1, 0) for row in ko[owner]]
+    game = Go(9)
+    state = _position(game, rows, to_move="O")
+    circle = ["B8", "C5", "B2", "C8", "B5"]
+    for capture in circle:
+        assert _point(game, capture) in _legal(game, state)
+        state = _replay(game, [_point(game, capture)], state)
+    assert int(np.abs(_stones(game, state)).sum()) == 21
+    assert _point(game, "C2") not in _legal(game, state)
+    passed = _replay(game, [81, 81 - 1], state)  # a pass changes nothing; White's stone in the corner does
+    assert _point(game, "C2") in _legal(game, passed)
+
+
+def test_a_pass_repeats_the_board_and_is_legal():
+    game = Go(5)
+    taken = _replay(game, [6], _position(game, [".XO..", "X.XO.", ".XO..", ".....", "....."], to_move="O"))
+    assert 7 not in _legal(game, taken)
+    passed = _replay(game, [25], taken)
+    assert not bool(game.terminated(passed))
+    assert 7 in _legal(game, _replay(game, [24], passed))  # White's stone at E1 is new on the board
+    assert 7 in _legal(game, passed)  # White's own ko, filled
+    assert bool(game.terminated(_replay(game, [25], passed)))
+
+
+def test_suicide_of_two_stones_that_repeats_the_board():
+    """With a pass in between the two stones leave the board as it was; with another stone they do not."""
+    rows = ["..X..", "XX...", ".....", ".....", "....."]
+    for suicide in (False, True):
+        game = Go(5, suicide=suicide)
+        for between, legal in ((25, False), (24, suicide)):
+            state = _replay(game, [0, between], _position(game, rows, to_move="O"))
+            assert (1 in _legal(game, state)) == legal
+
+
 def test_snapback():
     """White throws a stone in, Black takes it and is taken: no repetition, the boards differ."""
     game = Go(5)
@@ -327,7 +376,10 @@ def test_equal_score_is_a_draw(komi, returns):
     assert game.returns(_replay(game, [25, 25])).tolist() == returns
 
 
-@pytest.mark.parametrize(("komi", "returns"), [(24, [1, -1]), (25, [0, 0]), (26, [-1, 1])])
+@pytest.mark.parametrize(
+    ("komi", "returns"),
+    [(24, [1, -1]), (25, [0, 0]), (26, [-1, 1]), (25 + 1e-9, [-1, 1]), (25 - 1e-9, [1, -1]), (-1e30, [1, -1])],
+)
 def test_whole_komi_can_be_reached(komi, returns):
     game = Go(5, komi=komi)
     assert game.returns(_replay(game, [12, 25, 25])).tolist() == returns

@@ -144,6 +144,7 @@ def test_a_million_positions_equal_twin_and_openspiel(random_play):
         _compare_with_twin(GAME, play)
         compared, swapped = _compare_with_openspiel(GAME, play)
         positions, swaps = positions + compared, swaps + swapped
+        print(f"{positions} positions equal, {swaps} swaps", flush=True)
     assert positions > 1_000_000
     assert swaps > 50
 

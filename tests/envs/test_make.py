@@ -161,3 +161,23 @@ def test_own_games_that_cannot_be_used(tmp_path, text, name, message):
         envs.make(f"{path}:{name}")
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("reference", ["subprocess:Popen,args=true", "collections:OrderedDict", "builtins:list"])
+def test_a_class_that_is_no_game_is_never_called(reference, monkeypatch):
+    monkeypatch.setattr("subprocess.Popen.__init__", lambda *_, **__: pytest.fail("was called"))
+    with pytest.raises(ValueError, match="not a Game: it lacks init, step"):
+        envs.make(reference)
+
+
+def test_a_strangers_word_runs_no_file(tmp_path):
+    """A run's config.json names its game: comparing it with the game that is played must not run it."""
+    path = tmp_path / "stranger.py"
+    path.write_text("raise SystemExit('ran')\n")
+    game = envs.make("tic_tac_toe")
+    assert not envs.is_named(game, f"{path}:GAME")
+    assert not envs.is_named(game, "antigravity:GAME") and "antigravity" not in sys.modules
+    assert envs.is_named(game, "tic_tac_toe") and not envs.is_named(game, "connect_four")
+    path.write_text("from envs.tic_tac_toe import GAME\n")
+    assert not envs.is_named(game, f"{path}:GAME")
+    assert envs.is_named(envs.make(f"{path}:GAME"), f"{path}:GAME")  # which has run by now

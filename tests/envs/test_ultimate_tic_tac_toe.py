@@ -139,6 +139,7 @@ def test_a_million_positions_equal_twin_and_openspiel(random_play):
         play = random_play(GAME, games=1000, seed=seed)
         positions += _compare_with_openspiel(play)
         _compare_with_twin(play)
+        print(f"{positions} positions equal", flush=True)
     assert positions > 1_000_000
 
 

@@ -1,0 +1,90 @@
+"""Which drawing belongs to which game."""
+
+import importlib
+import types
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from azjax.boards.drawing import Drawing
+from envs.core import Game, State
+from envs.random_games import apply_event
+from envs.record import GameRecord
+
+_ARTISTS = {
+    "envs.backgammon": "azjax.boards.backgammon",
+    "envs.black_hole": "azjax.boards.black_hole",
+    "envs.connect_four": "azjax.boards.connect_four",
+    "envs.crosshair": "azjax.boards.crosshair",
+    "envs.go": "azjax.boards.go",
+    "envs.hex": "azjax.boards.hex",
+    "envs.othello": "azjax.boards.othello",
+    "envs.tic_tac_toe": "azjax.boards.tic_tac_toe",
+    "envs.ultimate_tic_tac_toe": "azjax.boards.ultimate_tic_tac_toe",
+}
+"""A game's module and the file that draws it; any other game is drawn from its text.
+
+A file has draw(game, state, before, action) -> Drawing and, where a move is several zones chosen one by one,
+path(game, state, action) -> tuple[str, ...]; states are numpy arrays.
+"""
+
+
+def draw(game: Game, state: State) -> Drawing:
+    """Draws a position."""
+    return draw_move(game, state, None, None)
+
+
+def draw_move(game: Game, state: State, before: State | None, action: int | None) -> Drawing:
+    """Draws a position and what the move that led to it did.
+
+    Args:
+      game: the rules.
+      state: one position.
+      before: the one before it, None if unknown.
+      action: the move from `before` to `state`, None for none or for an outcome of dice.
+    """
+    state, before = jax.device_get((state, before))
+    return _artist(game).draw(game, state, before, action)
+
+
+def zones_of(game: Game, state: State, actions: Sequence[int]) -> list[tuple[str, ...]]:
+    """Returns the zones that are chosen one by one to make each action; none: it has a button, as a pass has."""
+    artist, state = _artist(game), jax.device_get(state)
+    if path := getattr(artist, "path", None):
+        return [path(game, state, action) for action in actions]
+    zones = {zone.id for zone in artist.draw(game, state, None, None).zones}
+    names = (game.move_name(state, action) for action in actions)
+    return [(name,) if name in zones else () for name in names]
+
+
+def draw_game(game: Game, record: GameRecord) -> list[Drawing]:
+    """Draws every position of a game that keeps the rules (`envs.playback.check_records` says whether it does)."""
+    state = jax.jit(game.init)(jax.random.key(0))
+    advance = jax.jit(lambda state, event: apply_event(game, state, event))
+    drawings = [draw(game, state)]
+    for event in record.actions:
+        is_move = event < game.num_actions
+        after = advance(state, jnp.int32(event if is_move else event - game.num_actions))
+        drawings.append(draw_move(game, after, state, event if is_move else None))
+        state = after
+    return drawings
+
+
+def event_names(game: Game, record: GameRecord) -> Sequence[str]:
+    """Returns the moves of a game as people write them, outcomes of dice in parentheses."""
+    state = jax.jit(game.init)(jax.random.key(0))
+    advance = jax.jit(lambda state, event: apply_event(game, state, event))
+    names = []
+    for event in record.actions:
+        if event < game.num_actions:
+            names.append(game.move_name(state, event))
+        else:
+            names.append(f"({event - game.num_actions})")
+        state = advance(state, jnp.int32(event if event < game.num_actions else event - game.num_actions))
+    return names
+
+
+def _artist(game: Game) -> types.ModuleType:
+    module = _ARTISTS.get(type(game).__module__, "azjax.boards.plain")
+    return importlib.import_module(module)

@@ -1,0 +1,135 @@
+"""How the processes of a run find one another, and a launcher of several on this machine. Imports no JAX.
+
+--hosts auto                  Cloud TPU, Slurm, Open MPI, Kubernetes: JAX asks the cluster
+--hosts 10.0.0.2:1234,0/4     process 0 of 4; process 0 listens at that address
+--hosts local:2               starts two processes here, on CPU, with one run between them
+"""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PEER_SECONDS = 15.0
+"""Processes that have lost a peer end by themselves within this time; afterwards the launcher ends them."""
+
+_ADDRESS = re.compile(
+    r"(?P<address>[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9A-Fa-f:]+\]:[0-9]{1,5}),(?P<index>\d+)/(?P<count>\d+)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hosts:
+    """The word of `--hosts`, taken apart."""
+
+    local: int = 0  # processes to start here; 0: this is one of them
+    address: str | None = None  # of process 0; None: the cluster knows
+    index: int | None = None
+    count: int | None = None
+
+
+def parse_hosts(word: str) -> Hosts:
+    """Takes the word of `--hosts` apart.
+
+    Raises:
+      ValueError: it is none of the three forms.
+    """
+    if word == "auto":
+        return Hosts()
+    kind, _, number = word.partition(":")
+    if kind == "local" and number.isdigit() and 2 <= int(number) <= 64:
+        return Hosts(local=int(number))
+    match = _ADDRESS.fullmatch(word)
+    if match and int(match["index"]) < int(match["count"]) <= 1 << 16:
+        return Hosts(address=match["address"], index=int(match["index"]), count=int(match["count"]))
+    raise ValueError(f"--hosts: got {word!r}, expected auto, local:N with N from 2 to 64, or ADDRESS:PORT,INDEX/COUNT")
+
+
+def launch(count: int, words: Sequence[str]) -> int:
+    """Runs `azjax WORDS` in `count` processes of this machine that train together; their `--hosts` is replaced.
+
+    A signal is handed on to the first process, which tells the others; a second one ends them all at once. When one
+    process ends with a failure the others are given PEER_SECONDS to notice.
+
+    Returns:
+      0 when all have ended well, 130 or 143 after a signal, else the status of the first that failed.
+    """
+    address = f"127.0.0.1:{_free_port()}"
+    # XLA's pool needs more threads than a process has devices, or an all-reduce may wait for ever.
+    environment = {"JAX_PLATFORMS": "cpu", "PJRT_NPROC": "4"} | dict(os.environ)
+    processes = []
+    for index in range(count):
+        command = [sys.executable, "-m", "azjax", *_with_hosts(words, f"{address},{index}/{count}")]
+        # A session of its own: a terminal's Ctrl-C comes through here alone, not twice.
+        processes.append(subprocess.Popen(command, env=environment, start_new_session=True))
+    try:
+        with _handing_on(processes) as caught:
+            return _wait(processes, caught)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _wait(processes: Sequence[subprocess.Popen], caught: Sequence[int]) -> int:
+    failed, since = 0, 0.0
+    while any(process.poll() is None for process in processes):
+        time.sleep(0.1)
+        bad = [(index, code) for index, process in enumerate(processes) if (code := process.poll())]
+        if bad and not since:
+            (failed, code), since = bad[0], time.monotonic()
+            if not caught:
+                how = f"signal {-code}" if code < 0 else f"status {code}"
+                print(f"azjax: process {failed} of {len(processes)} ended with {how}", file=sys.stderr, flush=True)
+        if since and time.monotonic() - since > PEER_SECONDS:
+            break
+    codes = [process.poll() for process in processes]
+    if caught:
+        return 128 + caught[0]
+    first = codes[failed] if since else next((code for code in codes if code), 0)
+    return 1 if first is not None and first < 0 else int(first or 0)
+
+
+@contextlib.contextmanager
+def _handing_on(processes: Sequence[subprocess.Popen]) -> Generator[list[int]]:
+    caught: list[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        del frame
+        for process in processes:
+            if caught:
+                process.kill()
+        if not caught:
+            processes[0].send_signal(signal.SIGTERM)
+        caught.append(number)
+
+    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def _with_hosts(words: Sequence[str], hosts: str) -> list[str]:
+    """Returns the words with another value of `--hosts`."""
+    kept, skip = [], False
+    for word in words:
+        if skip or word.startswith("--hosts"):
+            skip = not skip and word == "--hosts"
+            continue
+        kept.append(word)
+    return [*kept, "--hosts", hosts]
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

@@ -1,0 +1,214 @@
+"""Who can play: the games, the runs found on disk, and the agents built from them."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+import envs
+from azjax.checkpoint import Checkpoints
+from azjax.players import UCT_EXPLORATION, LoadedRun, Player, make_player, run_player
+from azjax.rundir import RunDirectory, load_run
+from azjax.search import TreeSearch, gumbel_rule, num_slots, puct_rule, rollout_model, ucb1_rule
+from azjax.selfplay import network_model
+from azjax.web.fields import Fields, Refused
+from envs.core import Game, State
+
+KINDS = ("puct", "gumbel", "policy", "uct", "random")
+"""Of agents; the first three need a run."""
+MOST_SIMULATIONS = 10_000
+MOST_LOOKED_AT = 1_000
+"""Simulations of a search that is shown."""
+_MOST_SEARCHES = 8
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An agent as a request names it."""
+
+    kind: str
+    run: str | None  # a name of the roster
+    step: int | None
+    simulations: int
+
+    def title(self) -> str:
+        """Returns what people call it."""
+        at = f"{self.run}@{self.step}" if self.run and self.step is not None else self.run or ""
+        match self.kind:
+            case "random":
+                return "random"
+            case "uct":
+                return f"uct:{self.simulations}"
+            case "policy":
+                return f"{at}, policy alone"
+            case _:
+                return f"{at}, {self.kind} {self.simulations}"
+
+
+class Shared:
+    """A search that tables take turns with."""
+
+    def __init__(self, search: TreeSearch):
+        self.search = search
+        self.holder: object = None  # whose position is in it
+
+
+class Roster:
+    """Games and agents."""
+
+    def __init__(self, folder: Path, runs: tuple[Path, ...] = (), games: tuple[str, ...] = ()):
+        """Looks for nothing yet.
+
+        Args:
+          folder: whose subdirectories may be runs.
+          runs: directories of more runs.
+          games: more games than those of `envs.available()`, such as FILE.py:NAME.
+        """
+        self._folder, self._runs, self._games = folder, runs, games
+        self._searches: dict[tuple[str, str, str | None, int], Shared] = {}  # the one used last is the last
+
+    def runs(self) -> dict[str, RunDirectory]:
+        """Returns the runs by name, found anew each time: runs may begin while the page is open."""
+        inside = sorted(path for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
+        found: dict[str, RunDirectory] = {}
+        for path in [*self._runs, *inside]:
+            run = RunDirectory(path)
+            if run.exists() and run.name not in found:
+                found[run.name] = run
+        return found
+
+    def run(self, name: str) -> RunDirectory:
+        """Returns a run by its name; no part of the name is used as a path.
+
+        Raises:
+          Refused: there is none of this name.
+        """
+        run = self.runs().get(name)
+        if run is None:
+            raise Refused(f"run: got {name[:80]!r}, which is not one of those found")
+        return run
+
+    def described(self) -> dict[str, Any]:
+        """Returns the games, and the runs with their checkpoints, for the page."""
+        runs = []
+        for name, run in self.runs().items():
+            try:
+                config = run.read_config()
+            except ValueError:
+                continue  # a run of another version, or one being written
+            steps = Checkpoints(run.checkpoints_path).saved_steps()
+            runs.append({"name": name, "game": config.game, "steps": steps, "simulations": config.search.simulations})
+        games = list(dict.fromkeys([*envs.available(), *self._games, *(run["game"] for run in runs)]))
+        return {"games": games, "runs": runs, "kinds": list(KINDS)}
+
+    def game(self, word: str) -> Game:
+        """Returns the game of a name. Files are read only where a run or the command line named them.
+
+        Raises:
+          Refused: there is no such game.
+        """
+        word = word.strip()
+        if ":" in word and word not in self.described()["games"]:
+            raise Refused(
+                f"game: got {word[:80]!r}, expected one of azjax's games, or one that a run here was trained for"
+            )
+        try:
+            return _game(word)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+
+    def agent(self, fields: Fields, game: Game) -> Agent:
+        """Reads which agent a request means.
+
+        Raises:
+          Refused: it is none.
+        """
+        kind = fields.one_of("kind", KINDS)
+        simulations = fields.number("simulations", 1, MOST_SIMULATIONS, default=64)
+        if kind in ("random", "uct"):
+            return Agent(kind, None, None, simulations)
+        name = fields.text("run", 200)
+        run = self.run(name)
+        if envs.make(run.read_config().game).id != game.id:
+            raise Refused(f"run: {name} plays {run.read_config().game}, expected one of {game.id}")
+        step = fields.optional_number("step", 0, 2**40)
+        if step is None:
+            steps = Checkpoints(run.checkpoints_path).saved_steps()
+            if not steps:
+                raise Refused(f"run: {name} has no checkpoint yet")
+            step = steps[-1]
+        return Agent(kind, name, step, simulations)
+
+    def choose(self, game: Game, agent: Agent, state: State, seed: int) -> int:
+        """Returns the agent's move; the same seed gives the same one."""
+        player = self._player(game, agent)
+        states = jax.tree.map(lambda leaf: leaf[None], state)
+        return int(_chooser(player.choose)(player.params, jax.random.key(seed), states)[0])
+
+    def search(self, game: Game, agent: Agent) -> "Shared":
+        """Returns the search of this kind, to look into; a policy alone is looked at as PUCT.
+
+        One for all tables: its programs take seconds to compile. Who starts it has it until another does.
+
+        Raises:
+          Refused: the agent does not search.
+        """
+        if agent.kind == "random":
+            raise Refused("search: random moves have none; choose another agent to look with")
+        simulations = min(agent.simulations, MOST_LOOKED_AT) if agent.kind == "gumbel" else MOST_LOOKED_AT
+        kind = "puct" if agent.kind == "policy" else agent.kind
+        loaded = None if kind == "uct" else self._loaded(agent)
+        key = game.id, kind, agent.run, simulations
+        shared = self._searches.pop(key, None) or Shared(_new_search(game, kind, loaded, simulations))
+        self._searches[key] = shared
+        while len(self._searches) > _MOST_SEARCHES:
+            self._searches.pop(next(iter(self._searches)))
+        if loaded is not None:
+            shared.search.use(loaded.variables)
+        return shared
+
+    def _loaded(self, agent: Agent) -> LoadedRun:
+        run = self.run(agent.run or "")
+        try:
+            return _load(str(run.path.absolute()), agent.step)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+
+    def _player(self, game: Game, agent: Agent) -> Player:
+        if agent.run is None:
+            word = "random" if agent.kind == "random" else f"uct:{agent.simulations}"
+            return make_player(game, word, load_run)
+        options = {"search": agent.kind}
+        if agent.kind != "policy":
+            options["simulations"] = str(agent.simulations)
+        return run_player(game, self._loaded(agent), agent.title(), options)
+
+
+@functools.lru_cache(maxsize=64)
+def _game(word: str) -> Game:
+    return envs.make(word)
+
+
+@functools.lru_cache(maxsize=16)
+def _load(directory: str, step: int | None) -> LoadedRun:
+    return load_run(directory, step)
+
+
+@functools.lru_cache(maxsize=32)
+def _chooser(choose: Any) -> Any:
+    return jax.jit(choose)
+
+
+def _new_search(game: Game, kind: str, loaded: LoadedRun | None, simulations: int) -> TreeSearch:
+    if loaded is None:
+        model, params, slots = rollout_model(game, masked=num_slots(game) is None), (), None
+        rule = ucb1_rule(UCT_EXPLORATION)
+    else:
+        search = loaded.config.search
+        model, params, slots = network_model(loaded.config, game), loaded.variables, search.slots
+        rule = puct_rule(search.c_init, search.c_base, search.c_puct)
+        if kind == "gumbel":
+            rule = gumbel_rule(simulations, search.considered_actions)
+    return TreeSearch(game, model, params, capacity=simulations, chunk=min(32, simulations), rule=rule, slots=slots)

@@ -1,0 +1,378 @@
+"""What a run can be resumed as: bit for bit at any point, on other devices, and never with another meaning."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import train as module
+from azjax.checkpoint import Checkpoints
+from azjax.cli import main
+from azjax.config import (
+    CheckpointConfig,
+    EvaluationConfig,
+    GateConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfPlayConfig,
+    from_json,
+    to_json,
+)
+from azjax.rundir import RunDirectory, check_cache, load_run
+from azjax.train import SAFE_FIELDS, train
+
+DATA = Path(__file__).parents[1] / "data"
+TINY = RunConfig(
+    game="tic_tac_toe",
+    steps=6,
+    devices=2,
+    network=NetworkConfig(width=16, blocks=1),
+    search=SearchConfig(simulations=4, dirichlet_alpha=1.0),
+    selfplay=SelfPlayConfig(lanes=8, plies=4, temperature_plies=4),
+    replay=ReplayConfig(plies=32),
+    learner=LearnerConfig(batch=16, updates=2),
+    evaluation=EvaluationConfig(anchors=("random", "uct:2"), games=2, final_games=2, checkpoints=2, simulations=2),
+    checkpoint=CheckpointConfig(every=2, keep=3),
+)
+GAMES = {
+    "tic_tac_toe": TINY,
+    "connect_four": dataclasses.replace(
+        TINY, game="connect_four", replay=ReplayConfig(plies=64), gate=GateConfig(every=2, games=2, score=0.0)
+    ),
+    "go,size=3": dataclasses.replace(
+        TINY,
+        game="go,size=3",
+        replay=ReplayConfig(plies=32),
+        network=NetworkConfig(kind="resnet", blocks=1, channels=4, value_width=4),
+        search=dataclasses.replace(TINY.search, algorithm="gumbel"),
+    ),
+}
+TIMES = {"seconds", "selfplay_seconds", "learning_seconds", "evaluation_seconds"}
+SPEEDS = {"plies_per_second", "simulations_per_second"}
+
+
+def state_of(directory: Path, step: int) -> dict[str, np.ndarray]:
+    """Reads every leaf of a checkpoint by its path."""
+    names = ("learner", "best", "lanes", "replay", "rng_key", "step")
+    part = Checkpoints(directory / "checkpoints").load_part(step, names)
+    leaves = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
+        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        leaves[jax.tree_util.keystr(path)] = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+    return leaves
+
+
+def rows_of(directory: Path) -> list[dict]:
+    """Reads the rows of metrics.jsonl without what depends on the clock."""
+    rows = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        if "evaluation" in row:
+            del row["evaluation"]["seconds"]
+    return [{k: v for k, v in row.items() if k not in TIMES | SPEEDS} for row in rows]
+
+
+def assert_same_run(one: Path, other: Path, step: int) -> None:
+    expected, got = state_of(one, step), state_of(other, step)
+    assert expected.keys() == got.keys()
+    for path, leaf in expected.items():
+        np.testing.assert_array_equal(got[path], leaf, err_msg=path)
+    assert rows_of(other) == rows_of(one)
+
+
+@contextlib.contextmanager
+def stopped_after(step: int, monkeypatch):
+    """A run in this context gets SIGTERM after a step."""
+    original = module._Trainer._train_step
+
+    def stopping(self, state):
+        state, row = original(self, state)
+        if row["step"] == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return state, row
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Trainer, "_train_step", stopping)
+        yield
+
+
+@pytest.fixture(scope="module", params=GAMES)
+def whole(request, tmp_path_factory):
+    """A run that was never interrupted, and its configuration."""
+    config, directory = GAMES[request.param], tmp_path_factory.mktemp("runs") / "whole"
+    assert train(config, directory) == 0
+    return config, directory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 5])
+def test_stopped_anywhere_a_run_goes_on_bit_for_bit(whole, cut, tmp_path, monkeypatch):
+    config, uninterrupted = whole
+    directory = tmp_path / "resumed"
+    with stopped_after(cut, monkeypatch):
+        assert train(config, directory) == 143
+    assert Checkpoints(directory / "checkpoints").saved_steps()[-1] == cut
+    assert train(config, directory) == 0
+    expected, got = state_of(uninterrupted, 6), state_of(directory, 6)
+    assert expected.keys() == got.keys()
+    for path, leaf in expected.items():
+        np.testing.assert_array_equal(got[path], leaf, err_msg=path)
+    training = [[row for row in rows_of(run) if "loss" in row or "gate" in row] for run in (uninterrupted, directory)]
+    assert training[0] == training[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_run_of_eight_devices_goes_on_with_fewer(devices, tmp_path, monkeypatch, capsys):
+    directory, eight = tmp_path / "run", dataclasses.replace(TINY, devices=8)
+    with stopped_after(3, monkeypatch):
+        assert train(eight, directory) == 143
+    saved = state_of(directory, 3)
+    assert train(dataclasses.replace(TINY, devices=devices), directory) == 0
+    assert "resumed at step 3 of 6" in capsys.readouterr().err
+    resumed = Checkpoints(directory / "checkpoints")
+    assert resumed.saved_steps()[-1] == 6
+    assert state_of(directory, 6)["['replay']['outcome']"].shape == saved["['replay']['outcome']"].shape
+    assert [row["step"] for row in rows_of(directory) if "loss" in row] == [1, 2, 3, 4, 5, 6]
+    # What was played on eight devices is still there: the ring has 32 rows, 24 are filled.
+    np.testing.assert_array_equal(
+        state_of(directory, 6)["['replay']['positions']['mover']"][:12], saved["['replay']['positions']['mover']"][:12]
+    )
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs") / "tiny"
+    assert train(TINY, directory) == 0
+    return directory
+
+
+def stand_ins(value):
+    """Other values of a field, of which a configuration may refuse some."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value + 2, value * 2 + 2]
+    if isinstance(value, float):
+        return [value / 2 + 0.25]
+    if isinstance(value, str):
+        names = "connect_four random adamw sgd stepwise constant gumbel mctx win_draw_loss none best false resnet quick"
+        return [name for name in (*names.split(), "training_and_search", "smoke") if name != value]
+    if isinstance(value, list):
+        return [["random"], [1, 2]]
+    return [1, 1.5]
+
+
+def changed_in_every_field():
+    """(dotted name, configuration with another value there) of every field."""
+    for section, value in to_json(TINY).items():
+        for name in value if isinstance(value, dict) else [None]:
+            for other in stand_ins(value[name] if name else value):
+                fields = json.loads(json.dumps(to_json(TINY)))
+                if name:
+                    fields[section][name] = other
+                else:
+                    fields[section] = other
+                try:
+                    config = from_json(fields)
+                except (ValueError, TypeError):
+                    continue
+                yield f"{section}.{name}" if name else section, config
+                break
+
+
+def test_every_field_that_trains_is_refused_by_name_before_orbax_and_the_others_are_not(tiny, monkeypatch):
+    monkeypatch.setattr("orbax.checkpoint.v1.load", lambda *_: pytest.fail("reached Orbax"))
+    refused, passed = set(), set()
+    for name, config in changed_in_every_field():
+        before = {path: path.stat().st_mtime_ns for path in tiny.iterdir() if path.name != "lock"}
+        try:
+            module._refuse_changes(TINY, config, RunDirectory(tiny))
+            passed.add(name)
+        except ValueError as error:
+            assert f"{name}: " in str(error) and "--fork NAME" in str(error)
+            refused.add(name)
+            if name in ("game", "network.width", "steps", "learner.batch"):
+                with pytest.raises(ValueError, match=rf"started with other values \({name}: "):
+                    train(config, tiny)
+        assert {path: path.stat().st_mtime_ns for path in tiny.iterdir() if path.name != "lock"} == before
+    fields = {
+        f"{s}.{n}" if isinstance(v, dict) else s
+        for s, v in to_json(TINY).items()
+        for n in (v if isinstance(v, dict) else [s])
+    }
+    # selfplay.actor cannot be best without a gate: that is refused as a configuration.
+    assert fields - refused - passed <= {"selfplay.actor", "search.parallel"}
+    assert passed == {name for name in fields if name.startswith(SAFE_FIELDS)}
+
+
+def test_another_state_is_refused_with_its_leaves_before_orbax(tiny, tmp_path, monkeypatch):
+    """A configuration that says the same, of a program that keeps other arrays."""
+    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
+    (directory / "report.md").unlink()
+    original = module.Step.init if hasattr(module.Step, "init") else None
+    assert original is None  # the compiled program is made with the step
+    real = module.Step._init
+
+    def other(self, rng_key):
+        state = real(self, rng_key)
+        return dataclasses.replace(state, lanes=dataclasses.replace(state.lanes, ply=state.lanes.ply.astype(jnp.int16)))
+
+    monkeypatch.setattr(module.Step, "_init", other)
+    monkeypatch.setattr(module._Trainer, "_compile", lambda self, like: None)
+    monkeypatch.setattr("orbax.checkpoint.v1.load", lambda *_: pytest.fail("reached Orbax"))
+    with pytest.raises(module.CheckpointError, match=r"lanes/ply is int32\[8\], expected int16\[8\]"):
+        train(TINY, directory)
+
+
+def test_a_match_that_a_signal_interrupts_is_played_when_the_run_goes_on(tmp_path, monkeypatch):
+    config = dataclasses.replace(
+        TINY,
+        evaluation=dataclasses.replace(TINY.evaluation, every=2),
+        gate=GateConfig(every=2, games=2, score=0.0),
+        checkpoint=CheckpointConfig(every=6, keep=3),
+    )
+    assert train(config, tmp_path / "whole") == 0
+    directory = tmp_path / "resumed"
+    real, interrupted = module.play_match, []
+
+    def signalled(*args, on_progress, **kwargs):
+        if len(interrupted) < 2 and kwargs["seed"] == 4:  # the gate's match of step 4, twice
+            interrupted.append(threading.current_thread().name)
+            os.kill(os.getpid(), signal.SIGTERM)
+            while True:
+                on_progress(0, 2)
+        return real(*args, on_progress=on_progress, **kwargs)
+
+    monkeypatch.setattr(module, "play_match", signalled)
+    assert train(config, directory) == 143
+    assert Checkpoints(directory / "checkpoints").saved_steps() == [4]
+    assert [row["step"] for row in rows_of(directory) if "gate" in row] == [2]
+    assert train(config, directory) == 143  # nothing new was trained
+    assert train(config, directory) == 0
+    assert interrupted == ["interruptible"] * 2
+    for path in (directory, tmp_path / "whole"):
+        shutil.rmtree(path / "checkpoints" / "4", ignore_errors=True)
+    kept = [
+        [row for row in rows_of(run) if row["step"] < 6 or "loss" in row] for run in (tmp_path / "whole", directory)
+    ]
+    assert kept[0] == kept[1]
+    expected, got = state_of(tmp_path / "whole", 6), state_of(directory, 6)
+    for path, leaf in expected.items():
+        np.testing.assert_array_equal(got[path], leaf, err_msg=path)
+
+
+def test_parameters_that_are_not_finite_are_never_the_newest_checkpoint(tmp_path, monkeypatch):
+    original = module._Trainer._train_step
+
+    def poisoning(self, state):
+        state, row = original(self, state)
+        if row["step"] == 3:
+            poison = jax.tree.map(lambda leaf: leaf * math.nan, state.learner.variables)
+            state = dataclasses.replace(state, learner=dataclasses.replace(state.learner, variables=poison))
+        return state, row
+
+    monkeypatch.setattr(module._Trainer, "_train_step", poisoning)
+    with pytest.raises(FloatingPointError, match=r"parameters of step 4 are not finite; the state is in .*crash"):
+        train(TINY, tmp_path / "run")
+    assert Checkpoints(tmp_path / "run" / "checkpoints").saved_steps() == [2]
+    assert Checkpoints(tmp_path / "run" / "crash" / "checkpoints").saved_steps() == [4]
+    assert load_run(str(tmp_path / "run"), None).step == 2
+    replay = state_of(tmp_path / "run" / "crash", 4)
+    assert all(
+        np.isfinite(replay[f"['replay']['positions']['{name}']"]).all() for name in ("search_weights", "root_value")
+    )
+
+
+WORDS = """tic_tac_toe --preset smoke --steps 6 --devices 2 --network.width 16 --network.blocks 1 --search.simulations 4
+    --search.dirichlet-alpha 1 --selfplay.lanes 8 --selfplay.plies 4 --selfplay.temperature-plies 4 --replay.plies 32
+    --learner.batch 16 --learner.updates 2 --checkpoint.every 2 --checkpoint.keep 3 --evaluation.anchors random uct:2
+    --evaluation.final-games 2 --evaluation.checkpoints 2 --evaluation.simulations 2""".split()
+
+
+@pytest.mark.parametrize(("room", "file"), [(4096, "checkpoints"), (200, "metrics.jsonl")])
+def test_a_full_disk_is_one_line_that_names_the_file_and_the_space(room, file, tmp_path, capsys, monkeypatch):
+    """The largest file that may be written stands for the disk."""
+    directory = tmp_path / "run"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    original = module._Trainer._train_step
+
+    def filling(self, state):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+        return original(self, state)
+
+    monkeypatch.setattr(module._Trainer, "_train_step", filling)
+    try:
+        assert main(["train", *WORDS, "--out", str(directory)]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    lines = capsys.readouterr().err.splitlines()
+    said = [line for line in lines if line.startswith("azjax: ")]
+    assert said == lines[-1:] and str(directory / file) in said[0] and "MB free there" in said[0]
+    assert not any("Traceback" in line for line in lines)
+    monkeypatch.undo()
+    assert main(["train", *WORDS, "--out", str(directory)]) == 0
+    assert [row["step"] for row in rows_of(directory) if "loss" in row] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_second_process_is_refused(tiny):
+    with RunDirectory(tiny).lock():
+        done = subprocess.run(
+            [sys.executable, "-m", "azjax", "train", *WORDS, "--out", str(tiny)], capture_output=True, text=True
+        )
+    assert done.returncode == 2
+    assert f"is being trained by process {os.getpid()} on " in done.stderr.splitlines()[-1]
+
+
+def test_a_compilation_cache_that_others_can_write_is_refused(tmp_path):
+    cache = tmp_path / "cache"
+    check_cache(None)
+    check_cache(str(cache))  # JAX makes it, for this user alone to write
+    cache.mkdir(mode=0o755)
+    check_cache(str(cache))
+    cache.chmod(0o777)
+    with pytest.raises(ValueError, match=r"cache, which is writable by everyone; expected one that you alone"):
+        check_cache(str(cache))
+    cache.chmod(0o755)
+    if os.getuid() == 0:
+        os.chown(cache, 12345, -1)
+        with pytest.raises(ValueError, match=r"cache, which is user 12345's; expected"):
+            check_cache(str(cache))
+
+
+@pytest.mark.parametrize("part", ["checkpoints", "metrics.jsonl", "config.json"])
+def test_a_part_of_a_run_that_is_a_link_is_refused(part, tiny, tmp_path):
+    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
+    (directory / part).rename(tmp_path / "elsewhere")
+    (directory / part).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=f"{part} is a link, expected a run whose files are all inside it"):
+        train(TINY, directory)
+
+
+def test_a_checkpoint_with_another_programs_metadata_is_refused(tiny, tmp_path):
+    from azjax.manifest import MANIFEST, hash_manifest
+
+    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
+    (directory / "report.md").unlink()
+    path = directory / "checkpoints" / "6" / MANIFEST
+    manifest = json.loads(path.read_text())
+    manifest["metadata"]["totals"]["worlds"] = 3
+    manifest["sha256"] = hash_manifest(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(module.CheckpointError, match=r"checkpoint 6 of .*: its metadata is not a run's .*worlds"):
+        train(TINY, directory)
