@@ -7,7 +7,7 @@ compiled programs over all devices; of several processes, each keeps the whole l
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax import hosts
-from azjax.openings import merge, random_openings
+from azjax.openings import Opening, listed_openings, merge, random_openings
 from azjax.players import ChooseFn, Player
 from azjax.step import AXIS
 from envs.chance import step_games
@@ -52,6 +52,7 @@ def play_match(
     mesh: Mesh,
     seed: int = 0,
     opening_plies: int = 2,
+    openings: Sequence[Opening] | None = None,
     lanes: int = 512,
     on_progress: Callable[[int, int], None] = lambda done, games: None,
 ) -> Match:
@@ -66,6 +67,7 @@ def play_match(
       mesh: devices to use.
       seed: of openings and of random choices: the same arguments give the same games.
       opening_plies: random plies before the players take over; fewer where the game would end.
+      openings: these in turn, in place of random ones.
       lanes: games side by side, at most.
       on_progress: called with (games done, games).
 
@@ -77,7 +79,10 @@ def play_match(
     started = time.perf_counter()
     key = jax.random.key(seed)
     chance_key = jax.random.fold_in(key, 2**31)
-    openings, opening_actions = _openings(game, games // 2, opening_plies)(jax.random.fold_in(key, 0))
+    if openings is None:
+        starts, opening_actions = _openings(game, games // 2, opening_plies)(jax.random.fold_in(key, 0))
+    else:
+        starts, opening_actions = listed_openings(game, openings, games // 2)
     opening_actions = np.asarray(opening_actions)
     num_lanes = min(lanes, games)
     width = -(-num_lanes // (2 * mesh.size)) * mesh.size
@@ -90,7 +95,7 @@ def play_match(
     actions = [[int(x) for x in opening_actions[g // 2] if x >= 0] for g in range(games)]
     opened = [len(moves) for moves in actions]
     results: list[GameRecord | None] = [None] * games
-    states = load(openings, game_of // 2)
+    states = load(starts, game_of // 2)
     alive = np.ones(num_lanes, bool)
     done = number = 0
     while alive.any():
@@ -113,7 +118,7 @@ def play_match(
             else:
                 alive[lane] = False
         if refill.any():
-            fresh = load(openings, game_of // 2)
+            fresh = load(starts, game_of // 2)
             states = merge(jnp.asarray(refill), fresh, states)
             on_progress(done, games)
             continue
@@ -135,13 +140,27 @@ def play_match(
         for lane in np.flatnonzero(np.asarray(rolled) >= 0):
             actions[game_of[lane]].append(game.num_actions + int(rolled[lane]))
         on_progress(done, games)
-    return _summary(game, a.name, b.name, tuple(filter(None, results)), time.perf_counter() - started)
+    return summarize(game.id, a.name, b.name, tuple(filter(None, results)), time.perf_counter() - started)
 
 
-def _summary(game: Game, a: str, b: str, records: tuple[GameRecord, ...], seconds: float) -> Match:
+def ask(player: Player, states: State, mesh: Mesh, seed: int = 0, lanes: int = 256) -> np.ndarray:
+    """Returns int32[N], the moves of a player in positions [N, ...], `lanes` asked about side by side."""
+    number = len(jax.tree.leaves(states)[0])
+    width = -(-min(lanes, number) // mesh.size) * mesh.size
+    choose, moves = _chooser(player.choose, mesh), []
+    for start in range(0, number, width):
+        rows = np.minimum(np.arange(start, start + width), number - 1)
+        part = jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
+        chosen = choose(player.params, jax.random.fold_in(jax.random.key(seed), start), part)
+        moves.append(np.asarray(chosen)[: number - start])
+    return np.concatenate(moves)
+
+
+def summarize(game: str, a: str, b: str, records: tuple[GameRecord, ...], seconds: float) -> Match:
+    """Counts games between a and b, of which a moved first in every other one, beginning with the first."""
     of_a = [record.return_of(number % 2) for number, record in enumerate(records)]
     return Match(
-        game=game.id,
+        game=game,
         a=a,
         b=b,
         wins=sum(value > 0 for value in of_a),

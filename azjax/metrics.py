@@ -1,16 +1,21 @@
 """What a run has done so far, and its log: metrics.jsonl and TensorBoard."""
 
+import contextlib
 import dataclasses
 import json
 import math
-import os
 import shutil
-from pathlib import Path
+import time
 from typing import Any
 
-from tensorboardX import SummaryWriter
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.summary_pb2 import Summary
 
 from azjax.rundir import RunDirectory
+
+FLUSH_SECONDS = 10.0
+"""TensorBoard sees a row after this time."""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -29,19 +34,30 @@ class Totals:
 
 
 class MetricsLog:
-    """metrics.jsonl and TensorBoard; opened in the processes that do not write too, where it is nothing."""
+    """metrics.jsonl and TensorBoard; opened in the processes that do not write too, where it is nothing.
+
+    TensorBoard's events are written here and not by a SummaryWriter: its thread would die on a full disk, and the run
+    would wait for ever for room in that thread's queue.
+    """
 
     def __init__(self, run: RunDirectory):
-        self._path = run.metrics_path if run.writes else Path(os.devnull)
-        self._file = self._path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(run.tensorboard_path), flush_secs=10, write_to_disk=run.writes)
+        self._run = run
+        self._file = run.metrics_path.open("a", encoding="utf-8") if run.writes else None
+        self._board: EventsWriter | None = None
+        self._flushed = time.monotonic()
+        if run.writes:
+            run.tensorboard_path.mkdir(exist_ok=True)
+            self._board = EventsWriter(str(run.tensorboard_path / "events"))
 
     def __enter__(self) -> "MetricsLog":
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-        self._board.close()
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        for file in (self._file, self._board):
+            if file is not None:
+                # What a full disk has refused is refused again: the error under way is the one to report.
+                with contextlib.suppress(OSError):
+                    file.close()
 
     def write(self, row: dict[str, Any]) -> None:
         """Adds a row.
@@ -49,14 +65,24 @@ class MetricsLog:
         Raises:
           OSError: there is no room for it; the message names the file and the free space.
         """
+        if self._file is None or self._board is None:
+            return
         # JSON has no NaN: a number that is not finite is null there.
         row = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
+        numbers = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in row.items()
+            if isinstance(value, int | float) and name != "step"
+        ]
+        path = self._run.metrics_path
         try:
             self._file.write(json.dumps(row, allow_nan=False) + "\n")
             self._file.flush()
+            path = self._run.tensorboard_path
+            self._board.write_event(Event(wall_time=time.time(), step=row["step"], summary=Summary(value=numbers)))
+            if time.monotonic() - self._flushed > FLUSH_SECONDS:
+                self._board.flush()
+                self._flushed = time.monotonic()
         except OSError as error:
-            free = shutil.disk_usage(self._path.parent).free / 1e6
-            raise OSError(f"{self._path}: {error.strerror} ({free:,.0f} MB free there)") from None
-        for name, value in row.items():
-            if isinstance(value, int | float) and name != "step":
-                self._board.add_scalar(name, value, row["step"])
+            free = shutil.disk_usage(self._run.path).free / 1e6
+            raise OSError(f"{path}: {error.strerror} ({free:,.0f} MB free there)") from None

@@ -1,6 +1,7 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
-random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1
+random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1 ·
+solver
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from azjax.search import (
     uct_policy,
 )
 from azjax.selfplay import draw_move, network_model, search_policy
+from azjax.solver import action_values, solve
 from azjax.types import Variables
 from envs.core import Game, State
 
@@ -92,11 +94,12 @@ def parse_player(word: str) -> PlayerSpec:
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
-_EXAMPLES = ("random", "uct:400", "run:runs/NAME")
+_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
     "run": ("simulations", "search", "temperature", "top_p"),
+    "solver": (),
 }
 
 
@@ -113,10 +116,10 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
     """
     spec = parse_player(word)
     options = dict(spec.options)
-    if spec.kind == "random":
+    if spec.kind in ("random", "solver"):
         if spec.argument:
-            raise ValueError(f"player: got {word!r}, expected random without an argument")
-        return Player(word, _random_chooser(game), ())
+            raise ValueError(f"player: got {word!r}, expected {spec.kind} without an argument")
+        return Player(word, _random_chooser(game), ()) if spec.kind == "random" else _solver(game)
     if spec.kind == "uct":
         simulations = _number(word, "simulations", spec.argument, int, 1)
         exploration = _number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
@@ -125,9 +128,14 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
     if not directory:
         raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
     run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
-    if not envs.is_named(game, run.config.game):
-        raise ValueError(f"player {word!r}: got a run of {run.config.game}, expected one of {game.id}")
+    check_run_game(run.config, game, f"player {word!r}")
     return run_player(game, run, word, options)
+
+
+def check_run_game(config: RunConfig, game: Game, where: str) -> None:
+    """Raises ValueError, which begins with `where`, if a run's configuration is of another game."""
+    if not envs.is_named(game, config.game):
+        raise ValueError(f"{where}: got a run of {config.game}, expected one of {game.id}")
 
 
 def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | None = None) -> Player:
@@ -178,6 +186,22 @@ def _random_chooser(game: Game) -> ChooseFn:
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         del params
         return random_action(rng_key, jax.vmap(game.legal_action_mask)(states))
+
+    return choose
+
+
+def _solver(game: Game) -> Player:
+    """Returns who plays any of the moves that keep the position's exact value, but wins at once where it can."""
+    return Player("solver", _solver_chooser(game), jax.tree.map(jnp.asarray, solve(game)))
+
+
+@functools.lru_cache
+def _solver_chooser(game: Game) -> ChooseFn:
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        values, ends = action_values(game, params, states)
+        best = values == jnp.max(values, axis=1, keepdims=True)
+        at_once = best & ends & (values > 0)
+        return random_action(rng_key, jnp.where(at_once.any(1, keepdims=True), at_once, best))
 
     return choose
 

@@ -91,11 +91,11 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
 
         check_name(options.fork)
     if options.resume is not None or options.fork is not None:
+        from azjax.players import check_run_game
         from azjax.rundir import RunDirectory
 
         stored = RunDirectory(source).read_config()
-        if stored.game != word:
-            raise ValueError(f"run: {source} is a run of {stored.game}, expected one of {word}")
+        check_run_game(stored, game, f"run {source}")
         base = stored if options.preset is None else base
     if options.fork is not None:
         source = source.parent / options.fork

@@ -56,7 +56,12 @@ def stub_policy(game):
     return policy
 
 
-@pytest.mark.parametrize("game", [TIC_TAC_TOE, dataclasses.replace(BACKGAMMON, max_plies=12)], ids=lambda game: game.id)
+WITH_DICE = dataclasses.replace(BACKGAMMON, max_plies=12)
+
+
+@pytest.mark.parametrize(
+    "game", [TIC_TAC_TOE, pytest.param(WITH_DICE, marks=pytest.mark.slow)], ids=lambda game: game.id
+)
 def test_no_key_is_used_twice_in_a_ply_and_an_update(game):
     config = dataclasses.replace(CONFIG, replay=ReplayConfig(plies=game.max_plies + 1))
     step = Step(config, game, make_mesh(1))
@@ -75,7 +80,7 @@ def test_no_key_is_used_twice_in_a_ply_and_an_update(game):
 
     with jax.debug_key_reuse(True):
         two_plies_and_an_update(jax.random.key(0), learner)
-        with pytest.raises(Exception, match=r"key|PRNG"):  # the check sees what it should
+        with pytest.raises(Exception, match="already consumed"):  # the check sees what it should
             jax.jit(lambda key: jax.random.bits(key) + jax.random.bits(key))(jax.random.key(0))
 
 

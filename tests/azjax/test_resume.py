@@ -5,7 +5,6 @@ import dataclasses
 import json
 import math
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import envs
 from azjax import train as module
 from azjax.checkpoint import Checkpoints
 from azjax.cli import main
@@ -34,6 +34,7 @@ from azjax.config import (
     from_json,
     to_json,
 )
+from azjax.network import evaluate
 from azjax.rundir import RunDirectory, check_cache, load_run
 from azjax.train import SAFE_FIELDS, train
 
@@ -305,28 +306,34 @@ WORDS = """tic_tac_toe --preset smoke --steps 6 --devices 2 --network.width 16 -
     --evaluation.final-games 2 --evaluation.checkpoints 2 --evaluation.simulations 2""".split()
 
 
-@pytest.mark.parametrize(("room", "file"), [(4096, "checkpoints"), (200, "metrics.jsonl")])
-def test_a_full_disk_is_one_line_that_names_the_file_and_the_space(room, file, tmp_path, capsys, monkeypatch):
-    """The largest file that may be written stands for the disk."""
+# The largest file that may be written stands for the disk; it is full after two steps.
+FILLING = """
+import resource, sys
+from azjax import train
+from azjax.cli import main
+
+step = train._Trainer._train_step
+def filling(self, state):
+    if int(state.step) == 2:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+    return step(self, state)
+train._Trainer._train_step = filling
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("room", "file"), [(8192, "checkpoints"), (200, "metrics.jsonl")])
+def test_a_full_disk_is_one_line_that_names_the_file_and_the_space(room, file, tmp_path):
     directory = tmp_path / "run"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    original = module._Trainer._train_step
-
-    def filling(self, state):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
-        return original(self, state)
-
-    monkeypatch.setattr(module._Trainer, "_train_step", filling)
-    try:
-        assert main(["train", *WORDS, "--out", str(directory)]) == 1
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    lines = capsys.readouterr().err.splitlines()
-    said = [line for line in lines if line.startswith("azjax: ")]
-    assert said == lines[-1:] and str(directory / file) in said[0] and "MB free there" in said[0]
-    assert not any("Traceback" in line for line in lines)
-    monkeypatch.undo()
-    assert main(["train", *WORDS, "--out", str(directory)]) == 0
+    words = ["train", *WORDS, "--out", str(directory)]
+    done = subprocess.run([sys.executable, "-c", FILLING, str(room), *words], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("azjax: ")]
+    assert len(said) == 1 and str(directory / file) in said[0] and "MB free there" in said[0]
+    assert Checkpoints(directory / "checkpoints").saved_steps() == [2]
+    assert main(words) == 0
     assert [row["step"] for row in rows_of(directory) if "loss" in row] == [1, 2, 3, 4, 5, 6]
 
 
@@ -376,3 +383,18 @@ def test_a_checkpoint_with_another_programs_metadata_is_refused(tiny, tmp_path):
     path.write_text(json.dumps(manifest))
     with pytest.raises(module.CheckpointError, match=r"checkpoint 6 of .*: its metadata is not a run's .*worlds"):
         train(TINY, directory)
+
+
+@pytest.mark.parametrize(
+    ("version", "logits", "value"),
+    [(1, [-0.0007, 0.005, -0.0077, 0.0006, 0.011, -0.0025, -0.0026, 0.0072, 0.0048], 0.0221)],
+)
+def test_a_run_that_was_kept_of_each_format_is_read_and_thinks_what_it_thought(version, logits, value):
+    """Of the empty board of tic-tac-toe. A new format adds its own run to tests/data and keeps the older ones."""
+    agent = load_run(str(DATA / f"run_format_{version}"), None)
+    game = envs.make(agent.config.game)
+    board = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 1))
+    got, got_value = evaluate(agent.config.network, game, agent.variables, jax.random.key(0), board)
+    np.testing.assert_allclose(got[0], logits, atol=1e-4)
+    np.testing.assert_allclose(got_value[0], value, atol=1e-4)
+    assert agent.step == 4

@@ -152,7 +152,11 @@ def test_edited_game_is_read_again(tmp_path):
         ("def f(:", "GAME", "fails to load: SyntaxError"),
         ("raise SystemExit(3)", "GAME", "fails to load: SystemExit: 3"),
         ("raise ValueError('one\\ntwo')", "GAME", "fails to load: ValueError: one"),
-        ("class Odd:\n  def __init__(self):\n    raise KeyError('k')", "Odd", "making it fails: KeyError: 'k'"),
+        (
+            "from envs.tic_tac_toe import TicTacToe as T\nclass Odd(T):\n def __init__(self):\n  raise KeyError('k')",
+            "Odd",
+            "making it fails: KeyError: 'k'",
+        ),
     ],
 )
 def test_own_games_that_cannot_be_used(tmp_path, text, name, message):
