@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from azjax.players import LoadedRun
+from azjax.report import save_picture
 from azjax.search import TreeSearch
 from azjax.selfplay import network_model
 from envs.chance import step_event
@@ -114,23 +115,6 @@ class Analyst:
         return self._step(state, jnp.int32(event))
 
 
-def play_words(game: Game, state: State, words: Sequence[str]) -> State:
-    """Returns the position after moves as people write them.
-
-    Raises:
-      ValueError: a word names no legal move; it says which.
-    """
-    if game.has_chance and words:
-        raise ValueError(f"moves: got {len(words)}, expected none: {game.id} has dice, give a game's record")
-    step, mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
-    for number, word in enumerate(words, 1):
-        action = game.parse_move(state, word)
-        if not bool(mask(state)[action]):
-            raise ValueError(f"move {number}: got {word!r}, which is not legal there")
-        state = step(state, jnp.int32(action))
-    return state
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlyView:
     """A move of a game that was played."""
@@ -223,5 +207,5 @@ def value_curve(path: Path, plies: Sequence[PlyView], title: str) -> None:
     for ply in mistakes(plies):
         axes.plot(ply.ply, ply.value, "o", color="C3")
         axes.annotate(ply.move, (ply.ply, ply.value), textcoords="offset points", xytext=(4, 6), color="C3")
-    axes.set(xlabel="ply", ylabel="value for the first player", ylim=(-1.08, 1.08), title=title)
-    canvas.print_png(str(path))
+    axes.set(xlabel="ply", ylabel="value for the first player", ylim=(-1.08, 1.08), title=title.replace("$", r"\$"))
+    save_picture(path, canvas)

@@ -7,7 +7,7 @@ compiled programs over all devices; of several processes, each keeps the whole l
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,12 +16,15 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax import hosts
-from azjax.openings import merge, random_openings
-from azjax.players import ChooseFn, Player
+from azjax.openings import Opening, listed_openings, merge, random_openings
+from azjax.players import RESIGNS, ChooseFn, Player
 from azjax.step import AXIS
 from envs.chance import step_games
 from envs.core import Game, State
 from envs.record import GameRecord
+
+_LOST_BY = ((-1.0, 1.0), (1.0, -1.0))
+"""The returns of a game that player 0, or 1, gave up."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,12 +55,13 @@ def play_match(
     mesh: Mesh,
     seed: int = 0,
     opening_plies: int = 2,
+    openings: Sequence[Opening] | None = None,
     lanes: int = 512,
     on_progress: Callable[[int, int], None] = lambda done, games: None,
 ) -> Match:
     """Plays `games` games between a and b; game 2i and 2i + 1 have the same opening and exchanged seats.
 
-    A truncated game counts as a draw and says so in its record.
+    A truncated game counts as a draw and says so in its record. A player who gives up (RESIGNS) loses.
 
     Args:
       game: the rules.
@@ -66,6 +70,7 @@ def play_match(
       mesh: devices to use.
       seed: of openings and of random choices: the same arguments give the same games.
       opening_plies: random plies before the players take over; fewer where the game would end.
+      openings: these in turn, in place of random ones.
       lanes: games side by side, at most.
       on_progress: called with (games done, games).
 
@@ -77,7 +82,10 @@ def play_match(
     started = time.perf_counter()
     key = jax.random.key(seed)
     chance_key = jax.random.fold_in(key, 2**31)
-    openings, opening_actions = _openings(game, games // 2, opening_plies)(jax.random.fold_in(key, 0))
+    if openings is None:
+        starts, opening_actions = _openings(game, games // 2, opening_plies)(jax.random.fold_in(key, 0))
+    else:
+        starts, opening_actions = listed_openings(game, openings, games // 2)
     opening_actions = np.asarray(opening_actions)
     num_lanes = min(lanes, games)
     width = -(-num_lanes // (2 * mesh.size)) * mesh.size
@@ -90,20 +98,23 @@ def play_match(
     actions = [[int(x) for x in opening_actions[g // 2] if x >= 0] for g in range(games)]
     opened = [len(moves) for moves in actions]
     results: list[GameRecord | None] = [None] * games
-    states = load(openings, game_of // 2)
-    alive = np.ones(num_lanes, bool)
+    states = load(starts, game_of // 2)
+    alive, gave_up = np.ones(num_lanes, bool), np.zeros(num_lanes, bool)
     done = number = 0
     while alive.any():
         mover, over, truncated, returns = map(np.asarray, look(states))
         refill = np.zeros(num_lanes, bool)
-        for lane in np.flatnonzero(alive & over):
+        for lane in np.flatnonzero(alive & (over | gave_up)):
             g = int(game_of[lane])
+            result, end = returns[lane], "plies" if truncated[lane] else "rules"
+            if gave_up[lane]:
+                result, end, gave_up[lane] = _LOST_BY[mover[lane]], "resignation", False
             results[g] = GameRecord(
                 game=game.id,
                 players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
                 actions=tuple(actions[g]),
-                returns=(float(returns[lane, 0]), float(returns[lane, 1])),
-                end="plies" if truncated[lane] else "rules",
+                returns=(float(result[0]), float(result[1])),
+                end=end,
                 opening_plies=opened[g],
             )
             done += 1
@@ -113,7 +124,7 @@ def play_match(
             else:
                 alive[lane] = False
         if refill.any():
-            fresh = load(openings, game_of // 2)
+            fresh = load(starts, game_of // 2)
             states = merge(jnp.asarray(refill), fresh, states)
             on_progress(done, games)
             continue
@@ -129,19 +140,34 @@ def play_match(
             number += 1
             chosen = choose(players[index].params, jax.random.fold_in(key, number), load(states, rows))
             moves[waiting] = chosen[: waiting.size]
+            gave_up[waiting] = moves[waiting] == RESIGNS
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
         for lane in np.flatnonzero(moves >= 0):
             actions[game_of[lane]].append(int(moves[lane]))
         for lane in np.flatnonzero(np.asarray(rolled) >= 0):
             actions[game_of[lane]].append(game.num_actions + int(rolled[lane]))
         on_progress(done, games)
-    return _summary(game, a.name, b.name, tuple(filter(None, results)), time.perf_counter() - started)
+    return summarize(game.id, a.name, b.name, tuple(filter(None, results)), time.perf_counter() - started)
 
 
-def _summary(game: Game, a: str, b: str, records: tuple[GameRecord, ...], seconds: float) -> Match:
+def ask(player: Player, states: State, mesh: Mesh, seed: int = 0, lanes: int = 256) -> np.ndarray:
+    """Returns int32[N], what a player does in positions [N, ...], asked about `lanes` at a time: moves, or RESIGNS."""
+    number = len(jax.tree.leaves(states)[0])
+    width = -(-min(lanes, number) // mesh.size) * mesh.size
+    choose, moves = _chooser(player.choose, mesh), []
+    for start in range(0, number, width):
+        rows = np.minimum(np.arange(start, start + width), number - 1)
+        part = jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
+        chosen = choose(player.params, jax.random.fold_in(jax.random.key(seed), start), part)
+        moves.append(np.asarray(chosen)[: number - start])
+    return np.concatenate(moves)
+
+
+def summarize(game: str, a: str, b: str, records: tuple[GameRecord, ...], seconds: float) -> Match:
+    """Counts games between a and b, of which a moved first in every other one, beginning with the first."""
     of_a = [record.return_of(number % 2) for number, record in enumerate(records)]
     return Match(
-        game=game.id,
+        game=game,
         a=a,
         b=b,
         wins=sum(value > 0 for value in of_a),

@@ -119,6 +119,10 @@ class SelfPlayConfig:
     """Moves up to this ply are drawn by visit count ^ (1 / temperature); later ones are the most visited."""
     opening_plies: int = 0
     """A game begins with a random number of random moves, up to this many: openings the agent would not choose."""
+    resign_value: float = -1.0
+    """A player gives up where the search's value and its best move's are below this; -1: nobody ever does."""
+    no_resign_share: float = 0.1
+    """Share of games that are played on all the same: they tell how often giving up was wrong (`false_resign`)."""
     actor: Actor = "latest"
     """latest: the newest parameters play (AlphaZero); best: the last that passed the gate (AlphaGo Zero)."""
 
@@ -128,6 +132,9 @@ class SelfPlayConfig:
         _at_least("selfplay.temperature", self.temperature, 0)
         _at_least("selfplay.temperature_plies", self.temperature_plies, 0)
         _at_least("selfplay.opening_plies", self.opening_plies, 0)
+        if not -1 <= self.resign_value < 0:
+            raise ValueError(f"selfplay.resign_value: got {self.resign_value!r}, expected a number from -1 to below 0")
+        _fraction("selfplay.no_resign_share", self.no_resign_share)
         _one_of("selfplay.actor", self.actor, Actor)
 
 

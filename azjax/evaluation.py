@@ -7,7 +7,7 @@ import dataclasses
 import importlib.metadata
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jax.sharding import Mesh
@@ -153,26 +153,43 @@ def _draw(run: RunDirectory, config: RunConfig, ratings: Ratings) -> None:
     """Draws elo.png: the rated checkpoints, and evaluations during the run by their score against the last anchor."""
     by_name = {player.name: player for player in ratings.players}
     anchors = {word: by_name[word].elo for word in config.evaluation.anchors}
-    points: dict[int, EloPoint] = {}
+    rated = {int(n.removeprefix("step ")): (p.elo, *p.ci95) for n, p in by_name.items() if n.startswith("step ")}
+    during: dict[int, tuple[float, float, float]] = {}
     last = config.evaluation.anchors[-1]
-    progress_of = {}
     for row in run.rows():
-        if "loss" in row or "games" in row:
-            progress_of[row["step"]] = (row["games"], row["seconds"])
         match = row.get("evaluation")
         if match and match["b"] == last and match["a"] == f"step {row['step']}":
-            ends = [elo_difference(min(max(s, 1e-3), 1 - 1e-3)) for s in (match["score"], *match["ci95"])]
-            games, seconds = progress_of[row["step"]]
-            elo, low, high = (anchors[last] + end for end in ends)
-            points[row["step"]] = EloPoint(step=row["step"], games=games, seconds=seconds, elo=elo, lo=low, hi=high)
-    for name, player in by_name.items():
-        if name.startswith("step "):
-            step = int(name.removeprefix("step "))
-            games, seconds = progress_of.get(step, (0, 0.0))
-            low, high = player.ci95
-            points[step] = EloPoint(step=step, games=games, seconds=seconds, elo=player.elo, lo=low, hi=high)
+            scores = (min(max(share, 1e-3), 1 - 1e-3) for share in (match["score"], *match["ci95"]))
+            elo, low, high = (anchors[last] + elo_difference(score) for score in scores)
+            during[row["step"]] = (elo, low, high)
     title = f"{config.game}, {config.preset}: Elo over self-play games"
-    elo_picture(run.picture_path, [points[step] for step in sorted(points)], anchors, title)
+    elo_picture(run.picture_path, training_points(run, during | rated), anchors, title)
+
+
+def training_points(run: RunDirectory, elo_of: Mapping[int, tuple[float, float, float]]) -> list[EloPoint]:
+    """Returns a point for each step of a run that has a rating, with what training had taken by then.
+
+    Args:
+      run: whose log is read.
+      elo_of: step -> Elo and the ends of its interval.
+    """
+    taken = {row["step"]: row for row in run.rows() if "games" in row}
+    nothing = {"games": 0, "seconds": 0.0, "simulations": 0, "plies": 0}
+    points = []
+    for step in sorted(elo_of):
+        row, (elo, low, high) = taken.get(step, nothing), elo_of[step]
+        points.append(
+            EloPoint(
+                step=step,
+                games=row["games"],
+                seconds=row["seconds"],
+                evaluations=row["simulations"] + row["plies"],
+                elo=elo,
+                lo=low,
+                hi=high,
+            )
+        )
+    return points
 
 
 def _summary(run: RunDirectory, config: RunConfig, mesh: Mesh, agent: LoadedRun, totals: Any) -> RunSummary:

@@ -1,6 +1,7 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
-random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1
+random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1,
+resign=-0.9 · solver
 """
 
 import dataclasses
@@ -25,7 +26,8 @@ from azjax.search import (
     rollout_model,
     uct_policy,
 )
-from azjax.selfplay import draw_move, network_model, search_policy
+from azjax.selfplay import draw_move, is_hopeless, network_model, search_policy
+from azjax.solver import action_values, solve
 from azjax.types import Variables
 from envs.core import Game, State
 
@@ -37,7 +39,10 @@ MOST_PLIES = 64
 """Deepest alpha-beta search."""
 
 ChooseFn = Callable[[Any, jax.Array, State], jax.Array]
-"""(params, rng_key, states [B, ...]) -> actions int32[B]; pure, so that the arena can compile it."""
+"""(params, rng_key, states [B, ...]) -> actions int32[B], or RESIGNS; pure, so that the arena can compile it."""
+
+RESIGNS = -1
+"""In the place of an action: the player gives the game up."""
 
 
 class Player(NamedTuple):
@@ -92,11 +97,12 @@ def parse_player(word: str) -> PlayerSpec:
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
-_EXAMPLES = ("random", "uct:400", "run:runs/NAME")
+_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
-    "run": ("simulations", "search", "temperature", "top_p"),
+    "run": ("simulations", "search", "temperature", "top_p", "resign"),
+    "solver": (),
 }
 
 
@@ -113,10 +119,10 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
     """
     spec = parse_player(word)
     options = dict(spec.options)
-    if spec.kind == "random":
+    if spec.kind in ("random", "solver"):
         if spec.argument:
-            raise ValueError(f"player: got {word!r}, expected random without an argument")
-        return Player(word, _random_chooser(game), ())
+            raise ValueError(f"player: got {word!r}, expected {spec.kind} without an argument")
+        return Player(word, _random_chooser(game), ()) if spec.kind == "random" else _solver(game)
     if spec.kind == "uct":
         simulations = _number(word, "simulations", spec.argument, int, 1)
         exploration = _number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
@@ -125,9 +131,14 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
     if not directory:
         raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
     run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
-    if not envs.is_named(game, run.config.game):
-        raise ValueError(f"player {word!r}: got a run of {run.config.game}, expected one of {game.id}")
+    check_run_game(run.config, game, f"player {word!r}")
     return run_player(game, run, word, options)
+
+
+def check_run_game(config: RunConfig, game: Game, where: str) -> None:
+    """Raises ValueError, which begins with `where`, if a run's configuration is of another game."""
+    if not envs.is_named(game, config.game):
+        raise ValueError(f"{where}: got a run of {config.game}, expected one of {game.id}")
 
 
 def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | None = None) -> Player:
@@ -141,6 +152,13 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     top_p = _number(word, "top_p", options.get("top_p", "1"), float, 0.0)
     if not 0 < top_p <= 1:
         raise ValueError(f"player {word!r}: got top_p={top_p}, expected a number above 0, at most 1")
+    resign = None
+    if "resign" in options:
+        if kind not in ("gumbel", "puct"):
+            raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
+        resign = _number(word, "resign", options["resign"], float, -1.0)
+        if resign >= 0:
+            raise ValueError(f"player {word!r}: got resign={resign}, expected a value below 0, such as -0.9")
     # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
     config = RunConfig(game=run.config.game, network=run.config.network, search=run.config.search)
     if run.config.learner.symmetry == "training_and_search":
@@ -158,7 +176,7 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
                 raise ValueError(f"player {word!r}: got temperature with search=alphabeta, expected another search")
             choose = _alphabeta_chooser(game, config, simulations)
         else:
-            choose = _search_chooser(game, config, simulations, kind, temperature)
+            choose = _search_chooser(game, config, simulations, kind, temperature, resign)
     return Player(word, choose, run.variables)
 
 
@@ -178,6 +196,22 @@ def _random_chooser(game: Game) -> ChooseFn:
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         del params
         return random_action(rng_key, jax.vmap(game.legal_action_mask)(states))
+
+    return choose
+
+
+def _solver(game: Game) -> Player:
+    """Returns who plays any of the moves that keep the position's exact value, but wins at once where it can."""
+    return Player("solver", _solver_chooser(game), jax.tree.map(jnp.asarray, solve(game)))
+
+
+@functools.lru_cache
+def _solver_chooser(game: Game) -> ChooseFn:
+    def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
+        values, ends = action_values(game, params, states)
+        best = values == jnp.max(values, axis=1, keepdims=True)
+        at_once = best & ends & (values > 0)
+        return random_action(rng_key, jnp.where(at_once.any(1, keepdims=True), at_once, best))
 
     return choose
 
@@ -204,13 +238,16 @@ def _uct_chooser(game: Game, simulations: int, exploration: float) -> ChooseFn:
 
 
 @functools.lru_cache
-def _search_chooser(game: Game, config: RunConfig, simulations: int, kind: str, temperature: float) -> ChooseFn:
+def _search_chooser(
+    game: Game, config: RunConfig, simulations: int, kind: str, temperature: float, resign: float | None
+) -> ChooseFn:
     policy = search_policy(config, game, explore=False, simulations=simulations, algorithm=kind)
 
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         search_key, move_key = jax.random.split(rng_key)
         output = policy(params, search_key, states, jnp.zeros(()))
-        return output.action if temperature == 0 else draw_move(move_key, output, temperature)
+        action = output.action if temperature == 0 else draw_move(move_key, output, temperature)
+        return action if resign is None else jnp.where(is_hopeless(output.search_tree, resign), RESIGNS, action)
 
     return choose
 

@@ -11,6 +11,7 @@ So a draw says about the ratings what one win and one loss say together, and the
 advantage and draw_elo jointly: Newton's method with a line search finds its one maximum.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,7 +31,7 @@ _MAX_STEPS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class PairResult:
-    """Games of a against b in which a moved first (player 0); the counts are from a's side."""
+    """Games of a against b; in the results that are rated a moved first (player 0). Counts are from a's side."""
 
     a: str
     b: str
@@ -61,14 +62,22 @@ class Ratings:
     players: tuple[PlayerRating, ...]
     advantage: float  # Elo that moving first is worth
     draw_elo: float  # Elo; 0 where no game was drawn
+    pairs: tuple[PairResult, ...] = ()  # head to head, both seats added up, from the stronger one's side
 
     def to_json(self) -> dict[str, Any]:
-        """Gives {"players": [{"name", "elo", "ci95", "games", "score"}], "advantage", "draw_elo"}; null is infinite."""
+        """Gives {"players": [{"name", "elo", "ci95", "games", "score"}], "advantage", "draw_elo",
+        "pairs": [{"a", "b", "wins", "draws", "losses", "score", "ci95"}]}; null is infinite.
+        """
         players = [
             {**asdict(player), "elo": _finite(player.elo), "ci95": [_finite(end) for end in player.ci95]}
             for player in self.players
         ]
-        return {"players": players, "advantage": _finite(self.advantage), "draw_elo": _finite(self.draw_elo)}
+        pairs = []
+        for pair in self.pairs:
+            score, lo, hi = score_interval(pair.wins, pair.draws, pair.losses)
+            pairs.append({**asdict(pair), "score": score, "ci95": [lo, hi]})
+        shared = {"advantage": _finite(self.advantage), "draw_elo": _finite(self.draw_elo)}
+        return {"players": players, **shared, "pairs": pairs}
 
 
 def fit_ratings(
@@ -146,7 +155,12 @@ def fit_ratings(
         ci95, score = (elo - width, elo + width), float(points[i]) / played
         players.append(PlayerRating(name=name, elo=elo, ci95=ci95, games=played, score=score))
     players.sort(key=lambda player: (-player.elo, player.name))
-    return Ratings(players=tuple(players), advantage=float(elos[-2]) + 0.0, draw_elo=float(elos[-1]))
+    return Ratings(
+        players=tuple(players),
+        advantage=float(elos[-2]) + 0.0,
+        draw_elo=float(elos[-1]),
+        pairs=_head_to_head(pairs, [player.name for player in players]),
+    )
 
 
 def elo_difference(score: float) -> float:
@@ -204,6 +218,19 @@ def _add_up(results: Sequence[PairResult]) -> dict[tuple[str, str], tuple[int, i
         wins, draws, losses = counts.get((result.a, result.b), (0, 0, 0))
         counts[result.a, result.b] = (wins + result.wins, draws + result.draws, losses + result.losses)
     return {pair: count for pair, count in sorted(counts.items()) if sum(count)}
+
+
+def _head_to_head(
+    pairs: Mapping[tuple[str, str], tuple[int, int, int]], order: Sequence[str]
+) -> tuple[PairResult, ...]:
+    """Each two players' games, whoever moved first, from the side of the one that comes first in `order`."""
+    results = []
+    for a, b in itertools.combinations(order, 2):
+        one, other = pairs.get((a, b), (0, 0, 0)), pairs.get((b, a), (0, 0, 0))
+        wins, draws, losses = (x + y for x, y in zip(one, other[::-1], strict=True))
+        if wins + draws + losses:
+            results.append(PairResult(a=a, b=b, wins=wins, draws=draws, losses=losses))
+    return tuple(results)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ from rich.text import Text
 from azjax.rating import PlayerRating, Ratings, score_interval
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; the dashes tell the lines apart in grey.
-_CURVE = "#0072B2"
-_ANCHORS = (
+CURVE = "#0072B2"
+ANCHORS = (
     ("#D55E00", (0, (6, 2))),
     ("#007355", (0, (2, 2))),
     ("#A0527F", (0, (6, 2, 1, 2))),
@@ -37,6 +37,7 @@ class EloPoint:
     elo: float
     lo: float  # the ends of the 95 % interval, infinite where unknown
     hi: float
+    evaluations: int = 0  # of the network in self-play: simulations, and the positions that they started from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +86,23 @@ def ratings_table(ratings: Ratings) -> Table:
     return table
 
 
+def head_to_head_table(ratings: Ratings) -> Table:
+    """Lays out each two players' games for a terminal."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("player", "opponent"):
+        table.add_column(heading, overflow="fold", min_width=10)
+    for heading in ("won", "drawn", "lost", "score", "95 % interval"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for pair in ratings.pairs:
+        score, lo, hi = score_interval(pair.wins, pair.draws, pair.losses)
+        counts = (f"{count:,}" for count in (pair.wins, pair.draws, pair.losses))
+        table.add_row(Text(pair.a), Text(pair.b), *counts, f"{100 * score:.1f} %", _percent_interval(lo, hi))
+    return table
+
+
 def write_ratings(path: str | os.PathLike[str], ratings: Ratings) -> None:
-    """Writes ratings.json: {"players": [{"name", "elo", "ci95", "games", "score"}], "advantage", "draw_elo"}."""
-    _replace(path, (json.dumps(ratings.to_json(), indent=2, allow_nan=False) + "\n").encode())
+    """Writes ratings.json, which holds `Ratings.to_json`."""
+    save_json(path, ratings.to_json())
 
 
 def write_report(
@@ -147,15 +162,15 @@ def elo_picture(
 
     known = np.isfinite(lo) & np.isfinite(hi)
     if known.any():
-        axes.fill_between(games, lo, hi, where=known, color=_CURVE, alpha=0.2, linewidth=0, label="95 % interval")
-        axes.vlines(games[known], lo[known], hi[known], color=_CURVE, alpha=0.45, linewidth=1)
-    axes.plot(games, elo, color=_CURVE, marker="o", markersize=4, linewidth=1.8, label="agent")
+        axes.fill_between(games, lo, hi, where=known, color=CURVE, alpha=0.2, linewidth=0, label="95 % interval")
+        axes.vlines(games[known], lo[known], hi[known], color=CURVE, alpha=0.45, linewidth=1)
+    axes.plot(games, elo, color=CURVE, marker="o", markersize=4, linewidth=1.8, label="agent")
     finite = np.concatenate([elo, lo[known], hi[known], list(anchors.values())])
     margin = 0.06 * max(float(np.ptp(finite)), 50.0)
     bottom, top = float(finite.min()) - margin, float(finite.max()) + 1.5 * margin
     heights = _apart(anchors.values(), 0.045 * (top - bottom))
     for i, (name, value) in enumerate(anchors.items()):
-        color, dashes = _ANCHORS[i % len(_ANCHORS)]
+        color, dashes = ANCHORS[i % len(ANCHORS)]
         axes.axhline(value, color=color, linestyle=dashes, linewidth=1.3, zorder=1)
         axes.annotate(
             f" {name}  {value:.0f}", (1, heights[i]), xycoords=("axes fraction", "data"), color=color, va="center"
@@ -171,7 +186,7 @@ def elo_picture(
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="best", frameon=False)
     _minutes_along_the_top(axes, points)
-    _save(path, canvas)
+    save_picture(path, canvas)
 
 
 def ratings_picture(path: str | os.PathLike[str], ratings: Ratings, title: str) -> None:
@@ -192,8 +207,8 @@ def ratings_picture(path: str | os.PathLike[str], ratings: Ratings, title: str) 
     axes = figure.add_subplot()
     for row, player in enumerate(ratings.players):
         low, high = (end if math.isfinite(end) else player.elo for end in player.ci95)
-        axes.plot([low, high], [row, row], color=_CURVE, alpha=0.45, linewidth=3, solid_capstyle="butt")
-        axes.plot([player.elo], [row], "o", color=_CURVE, markersize=6)
+        axes.plot([low, high], [row, row], color=CURVE, alpha=0.45, linewidth=3, solid_capstyle="butt")
+        axes.plot([player.elo], [row], "o", color=CURVE, markersize=6)
         axes.annotate(f"{player.elo:.0f}", (player.elo, row), (0, 7), textcoords="offset points", ha="center")
     axes.set_yticks(range(len(ratings.players)), [player.name.replace("$", r"\$") for player in ratings.players])
     axes.set_ylim(len(ratings.players) - 0.5, -0.7)
@@ -201,13 +216,19 @@ def ratings_picture(path: str | os.PathLike[str], ratings: Ratings, title: str) 
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    _save(path, canvas)
+    save_picture(path, canvas)
 
 
-def _save(path: str | os.PathLike[str], canvas: Any) -> None:
+def save_picture(path: str | os.PathLike[str], canvas: Any) -> None:
+    """Writes a canvas of matplotlib as PNG, whole or not at all."""
     image = BytesIO()
     canvas.print_png(image)
     _replace(path, image.getvalue())
+
+
+def save_json(path: str | os.PathLike[str], content: Any) -> None:
+    """Writes a JSON file, whole or not at all; numbers must be finite."""
+    _replace(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
 def _minutes_along_the_top(axes, points: Sequence[EloPoint]) -> None:
@@ -282,9 +303,9 @@ def _matches(matches: Sequence[MatchRecord]) -> str:
         score, lo, hi = score_interval(match.wins, match.draws, match.losses)
         games = match.wins + match.draws + match.losses
         counts = f"{match.wins} / {match.draws} / {match.losses}"
-        interval = f"{100 * lo:.1f} – {100 * hi:.1f} %"
+        distinct = f"{match.distinct} of {games}"
         rows.append(
-            (f"`{match.a}`", f"`{match.b}`", counts, f"{100 * score:.1f} %", interval, f"{match.distinct} of {games}")
+            (f"`{match.a}`", f"`{match.b}`", counts, f"{100 * score:.1f} %", _percent_interval(lo, hi), distinct)
         )
     headings = ("player", "opponent", "won / drawn / lost", "score", "95 % interval", "distinct games")
     return "## Matches\n\n" + _markdown(headings, rows)
@@ -299,6 +320,10 @@ def _rating_cells(player: PlayerRating) -> tuple[str, str, str, str]:
     else:
         interval = "unbounded"
     return f"{player.elo:+.0f}", interval, f"{player.games:,}", f"{100 * player.score:.1f} %"
+
+
+def _percent_interval(lo: float, hi: float) -> str:
+    return f"{100 * lo:.1f} – {100 * hi:.1f} %"
 
 
 def _shared_parameters(ratings: Ratings) -> str:

@@ -1,5 +1,6 @@
 """Self-play: every lane makes one move by search; a finished game is replaced at once."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.config import RunConfig
+from azjax.config import RunConfig, SelfPlayConfig
 from azjax.network import evaluate
 from azjax.openings import merge, random_openings
 from azjax.search import (
@@ -24,7 +25,7 @@ from azjax.search import (
 )
 from azjax.types import Metrics, Position, Variables
 from envs.chance import start_games, step_games
-from envs.core import Game, State, register_state
+from envs.core import Game, State, register_state, two_player_returns
 
 
 class SearchOutput(NamedTuple):
@@ -48,6 +49,24 @@ class Lanes:
 
     state: Any  # game states [B, ...], never terminated between plies
     ply: jax.Array  # int32[B], moves made in this game, those of its opening too
+    resigning: Any = None  # Resigning, None where nobody ever gives up
+
+
+@register_state
+class Resigning:
+    """Who may give up, and who would have."""
+
+    allowed: jax.Array  # bool[B], drawn for each game
+    would_have: jax.Array  # int8[B], the first player who wanted to in a game where it is not allowed; -1: nobody
+
+
+@register_state
+class Resigned:
+    """What giving up came to in one ply."""
+
+    resigned: jax.Array  # bool[B], the game ended so
+    would_have: jax.Array  # bool[B], a game in which a player would have given up ended by the rules
+    wrong: jax.Array  # bool[B], of these: that player did not lose it
 
 
 @register_state
@@ -60,10 +79,30 @@ class PlyResult:
     returns: jax.Array  # float32[B, 2], player i's, zeros unless over
     finite: jax.Array  # bool[B], the search gave finite numbers; else the position holds uniform weights
     prior_cut: Any = None  # float32[B], see SearchOutput; None without slots
+    gave_up: Any = None  # Resigned [B], None where nobody ever gives up
 
 
-def start_lanes(game: Game, rng_key: jax.Array, num_lanes: int, opening_plies: int = 0) -> Lanes:
-    """Returns `num_lanes` new games, each after a number of random moves drawn evenly from 0 to `opening_plies`."""
+def start_lanes(
+    game: Game, rng_key: jax.Array, num_lanes: int, opening_plies: int = 0, resign_share: float | None = None
+) -> Lanes:
+    """Returns `num_lanes` new games, each after a number of random moves drawn evenly from 0 to `opening_plies`.
+
+    In the share `resign_share` of them, on average, players may give up; None: nobody ever does.
+    """
+    lanes = _open_lanes(game, rng_key, num_lanes, opening_plies)
+    if resign_share is None:
+        return lanes
+    allowed = jax.random.bernoulli(jax.random.fold_in(rng_key, 2), resign_share, (num_lanes,))
+    resigning = Resigning(allowed=allowed, would_have=jnp.full((num_lanes,), -1, jnp.int8))
+    return dataclasses.replace(lanes, resigning=resigning)
+
+
+def resign_share(config: SelfPlayConfig) -> float | None:
+    """Returns the share of games in which players may give up, None if they never do."""
+    return None if config.resign_value == -1 else 1 - config.no_resign_share
+
+
+def _open_lanes(game: Game, rng_key: jax.Array, num_lanes: int, opening_plies: int) -> Lanes:
     if not opening_plies:
         states, _ = start_games(game, rng_key, num_lanes)
         return Lanes(state=states, ply=jnp.zeros((num_lanes,), jnp.int32))
@@ -184,28 +223,69 @@ def play_ply(
         mover=jax.vmap(game.to_move)(lanes.state).astype(jnp.int8),
     )
     moved, _ = step_games(game, jax.random.fold_in(init_key, 1), lanes.state, output.action)
-    over = jax.vmap(game.terminated)(moved)
     result = PlyResult(
         position=position,
-        over=over,
+        over=jax.vmap(game.terminated)(moved),
         truncated=jax.vmap(game.truncated)(moved),
         returns=jax.vmap(game.returns)(moved),
         finite=finite,
         prior_cut=output.prior_cut,
     )
-    fresh = start_lanes(game, init_key, num_lanes, selfplay.opening_plies)
-    return merge(over, fresh, Lanes(state=moved, ply=lanes.ply + 1)), result
+    after, share = Lanes(state=moved, ply=lanes.ply + 1), None
+    if lanes.resigning is not None:
+        hopeless = finite & is_hopeless(output.search_tree, selfplay.resign_value)
+        resigning, result = _resign(lanes.resigning, hopeless, result)
+        after, share = dataclasses.replace(after, resigning=resigning), resign_share(selfplay)
+    fresh = start_lanes(game, init_key, num_lanes, selfplay.opening_plies, share)
+    return merge(result.over, fresh, after), result
+
+
+def is_hopeless(tree: mctx.Tree, resign_value: float) -> jax.Array:
+    """Returns bool[B]: both the root's value and its best visited child's are below `resign_value`.
+
+    AlphaGo Zero's rule (Silver et al. 2017, Methods, "Self-play"); the view of the player to move.
+    """
+    visited = tree.children_visits[:, tree.ROOT_INDEX] > 0
+    root = jnp.full((visited.shape[0],), tree.ROOT_INDEX, jnp.int32)
+    best = jnp.max(jnp.where(visited, tree.qvalues(root), -jnp.inf), axis=1)
+    return (tree.node_values[:, tree.ROOT_INDEX] < resign_value) & (best < resign_value)
+
+
+def _resign(resigning: Resigning, hopeless: jax.Array, result: PlyResult) -> tuple[Resigning, PlyResult]:
+    """Ends the games whose mover gives up in place of the move, and notes who would have where it is not allowed."""
+    mover = result.position.mover
+    resigned = hopeless & resigning.allowed
+    first = hopeless & ~resigning.allowed & (resigning.would_have < 0)
+    would_have = jnp.where(first, mover, resigning.would_have)
+    told = result.over & ~result.truncated & ~resigned & (would_have >= 0)
+    theirs = jnp.take_along_axis(result.returns, jnp.maximum(would_have, 0).astype(jnp.int32)[:, None], axis=1)[:, 0]
+    lost = jax.vmap(two_player_returns)(resigned, 1 - mover.astype(jnp.int32))
+    result = dataclasses.replace(
+        result,
+        over=result.over | resigned,
+        truncated=result.truncated & ~resigned,
+        returns=jnp.where(resigned[:, None], lost, result.returns),
+        gave_up=Resigned(resigned=resigned, would_have=told, wrong=told & (theirs >= 0)),
+    )
+    return dataclasses.replace(resigning, would_have=would_have), result
 
 
 def count(result: PlyResult) -> Metrics:
     """Counts what a ply tells about games and labels; sums over lanes, to be added up over plies.
 
-    `prior_cut`, where there are slots, is a mean over lanes.
+    `prior_cut`, where there are slots, is a mean over lanes. Where players may give up: `resigned` games; those
+    played on in which one would have (`would_resign`), and of these the ones which it did not lose (`false_resign`).
     """
     decided = result.over & ~result.truncated & (result.returns[:, 0] != result.returns[:, 1])
     mover = result.position.mover.astype(jnp.int32)
     mover_return = jnp.take_along_axis(result.returns, mover[:, None], axis=1)[:, 0]
     counts: Metrics = {} if result.prior_cut is None else {"prior_cut": jnp.mean(result.prior_cut)}
+    if result.gave_up is not None:
+        counts |= {
+            "resigned": jnp.sum(result.gave_up.resigned, dtype=jnp.int32),
+            "would_resign": jnp.sum(result.gave_up.would_have, dtype=jnp.int32),
+            "false_resign": jnp.sum(result.gave_up.wrong, dtype=jnp.int32),
+        }
     return counts | {
         "games": jnp.sum(result.over, dtype=jnp.int32),
         "truncated": jnp.sum(result.truncated, dtype=jnp.int32),

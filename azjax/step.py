@@ -24,7 +24,7 @@ from azjax import network
 from azjax.config import RunConfig
 from azjax.learner import Learner, learning_rate, start_learner, update
 from azjax.replay import Drawn, Replay, draw, start_replay, write
-from azjax.selfplay import Lanes, count, play_ply, search_policy, start_lanes
+from azjax.selfplay import Lanes, count, play_ply, resign_share, search_policy, start_lanes
 from azjax.types import Metrics, Variables
 from envs.core import Game, register_state
 
@@ -185,7 +185,7 @@ class Step:
         network_key, lanes_key, run_key = jax.random.split(rng_key, 3)
         variables = network.init(self.config.network, self.game, network_key)
         selfplay = self.config.selfplay
-        lanes = start_lanes(self.game, lanes_key, selfplay.lanes, selfplay.opening_plies)
+        lanes = start_lanes(self.game, lanes_key, selfplay.lanes, selfplay.opening_plies, resign_share(selfplay))
         learner = start_learner(self.config, variables, self.total_updates)
         _, result = jax.eval_shape(self._ply, variables, rng_key, lanes)
         return RunState(

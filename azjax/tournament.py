@@ -1,6 +1,5 @@
 """Tournaments: matches between pairs of players, and their results as ratings take them."""
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from azjax.arena import Match, play_match
+from azjax.arena import Match, play_match, summarize
+from azjax.openings import Opening
 from azjax.players import Player
 from azjax.rating import PairResult, score_interval
 from azjax.sprt import Sprt, count_pairs
@@ -24,6 +24,7 @@ def round_robin(
     mesh: Mesh,
     seed: int = 0,
     opening_plies: int = 2,
+    openings: Sequence[Opening] | None = None,
     lanes: int = 512,
     pairs: Sequence[tuple[int, int]] | None = None,
     on_match: Callable[[Match], None] = lambda match: None,
@@ -40,6 +41,7 @@ def round_robin(
       mesh: devices to use.
       seed: of openings and of random choices: the same arguments give the same games.
       opening_plies: random plies before the players take over.
+      openings: these in turn, in place of random ones.
       lanes: games side by side, at most.
       pairs: indices into `players` of those who meet; None for everyone against everyone.
       on_match: called after each match.
@@ -67,6 +69,7 @@ def round_robin(
             mesh=mesh,
             seed=seed,
             opening_plies=opening_plies,
+            openings=openings,
             lanes=lanes,
             on_progress=on_progress,
         )
@@ -86,6 +89,7 @@ def sequential_match(
     mesh: Mesh,
     seed: int = 0,
     opening_plies: int = 2,
+    openings: Sequence[Opening] | None = None,
     lanes: int = 512,
     on_round: Callable[[Match], None] = lambda match: None,
 ) -> Match:
@@ -94,7 +98,8 @@ def sequential_match(
     A round's games are all finished before the test looks at them: stopping at once would favour short games.
 
     Args:
-      game, a, b, mesh, seed, opening_plies: as `play_match`; round i has the seed `seed + i`.
+      game, a, b, mesh, seed, opening_plies, openings: as `play_match`; round i has the seed `seed + i`, and goes on in
+        the list of openings.
       sprt: the test, of a against b.
       games: at most, an even number.
       lanes: games side by side, and of a round.
@@ -104,6 +109,7 @@ def sequential_match(
     number = 0
     while done is None or (done.games < games and sprt.accepted(match_pairs(done)) is None):
         left = games if done is None else games - done.games
+        turn = 0 if done is None or not openings else done.games // 2 % len(openings)
         part = play_match(
             game,
             a,
@@ -112,9 +118,12 @@ def sequential_match(
             mesh=mesh,
             seed=seed + number,
             opening_plies=opening_plies,
+            openings=openings and [*openings[turn:], *openings[:turn]],
             lanes=lanes,
         )
-        done = part if done is None else _joined(done, part)
+        if done is not None:
+            part = summarize(game.id, a.name, b.name, done.records + part.records, done.seconds + part.seconds)
+        done = part
         number += 1
         on_round(done)
     return done
@@ -123,19 +132,6 @@ def sequential_match(
 def match_pairs(match: Match) -> np.ndarray:
     """Returns int64[5], the match's pairs of games by a's points (`azjax.sprt.count_pairs`)."""
     return count_pairs([record.return_of(number % 2) for number, record in enumerate(match.records)])
-
-
-def _joined(one: Match, other: Match) -> Match:
-    records = one.records + other.records
-    return dataclasses.replace(
-        one,
-        wins=one.wins + other.wins,
-        draws=one.draws + other.draws,
-        losses=one.losses + other.losses,
-        distinct=len({record.actions for record in records}),
-        seconds=one.seconds + other.seconds,
-        records=records,
-    )
 
 
 def pair_results(records: Iterable[GameRecord]) -> list[PairResult]:
@@ -153,7 +149,7 @@ def pair_results(records: Iterable[GameRecord]) -> list[PairResult]:
 
 def match_json(match: Match) -> dict[str, Any]:
     """Gives {"game", "a", "b", "games", "wins", "draws", "losses", "score", "ci95": [lo, hi], "distinct", "seconds",
-    "truncated"}, from a's side.
+    "truncated", "resigned"}, from a's side.
 
     `score` is points a game, a draw half a point; truncated games are draws.
     """
@@ -171,4 +167,5 @@ def match_json(match: Match) -> dict[str, Any]:
         "distinct": match.distinct,
         "seconds": round(match.seconds, 3),
         "truncated": sum(record.truncated for record in match.records),
+        "resigned": sum(record.end == "resignation" for record in match.records),
     }

@@ -39,6 +39,7 @@ SLOW_STEP_SECONDS = 10.0
 """A signal is answered between steps: one that takes longer is told of, since 15 s after it a machine may be gone."""
 MAX_NONFINITE_STEPS = 5
 SUMS = ("games", "truncated", "decided", "first_player_wins", "won_by_last_mover", "nonfinite_targets")
+SUMS += ("resigned", "would_resign", "false_resign")  # where players may give up
 
 
 def use_devices(devices: int = 0) -> None:
@@ -231,7 +232,7 @@ class _Trainer:
     def _train_step(self, state: RunState) -> tuple[RunState, dict[str, Any]]:
         state, metrics = self.step(state)
         metrics = hosts.fetch(metrics)
-        summed = {name: int(metrics[name].sum()) for name in SUMS}
+        summed = {name: int(metrics[name].sum()) for name in SUMS if name in metrics}
         means = {name: float(value.mean()) for name, value in metrics.items() if name not in SUMS}
         totals, selfplay = self.totals, self.config.selfplay
         now = time.perf_counter()

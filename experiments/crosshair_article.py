@@ -9,40 +9,32 @@ numbers are taken, each in the article too:
 - top-1: how often the raw policy's first choice is that of the final agent's search of 450 simulations
 - winner: how often the value head knows who will win
 
-The last two are over all plies of 500 games that the final agent plays against itself after training, so that nobody
-was trained on them: without noise, moves drawn by visit counts while self-play drew them, the most visited later.
+The last two are over all plies of 500 games that the final agent plays against itself after training
+(azjax/generations.py).
 """
 
 import argparse
 import dataclasses
-import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
 
 import envs
 from azjax.arena import play_match
 from azjax.config import RunConfig
 from azjax.evaluation import agent_player
-from azjax.network import evaluate
+from azjax.generations import HeldOut, Share, judge, play_held_out
 from azjax.players import LoadedRun, make_player
 from azjax.presets import preset
 from azjax.rundir import RunDirectory, load_run
-from azjax.search import first_argmax, mask_logits
-from azjax.selfplay import draw_move, search_policy
-from azjax.step import AXIS, make_mesh
-from azjax.targets import outcome_for
+from azjax.step import make_mesh
 from azjax.tournament import match_json
 from azjax.train import train, use_devices
-from azjax.types import Variables
-from envs.core import Game, State
+from envs.core import Game
 from experiments.provenance import provenance, say, write_results
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_article"
@@ -50,24 +42,6 @@ ARTICLE = {"score": (0.35, 0.72), "top_1": (0.19, 0.48), "winner": (0.50, 0.70)}
 """The article's first and last generation."""
 TITLES = {"score": "score against {}", "top_1": "policy's first choice is the search's", "winner": "winner predicted"}
 HELD_OUT_GAMES = {"full": 500, "smoke": 8}
-
-
-class HeldOut(NamedTuple):
-    """Games of the final agent, side by side: T plies of B games."""
-
-    states: State  # [T, B], before the move
-    best: np.ndarray  # int32[T, B], the search's first choice
-    playing: np.ndarray  # bool[T, B], False once the game is over
-    actions: np.ndarray  # int32[T, B], the move played
-    returns: np.ndarray  # float32[B, 2], entry i player i's
-
-
-class Share(NamedTuple):
-    """A share of positions and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 def configuration(budget: str, seed: int) -> RunConfig:
@@ -88,86 +62,6 @@ def configuration(budget: str, seed: int) -> RunConfig:
             config.evaluation, games=4, final_games=4, simulations=8, checkpoints=1, anchors=("uct:8",)
         ),
     )
-
-
-def play_held_out(game: Game, agent: LoadedRun, games: int, seed: int) -> HeldOut:
-    """Plays the final agent against itself, all games side by side on the devices."""
-    most = len(jax.devices())
-    mesh = make_mesh(next(number for number in range(most, 0, -1) if games % number == 0))
-    play = _ply(game, agent.config, mesh)
-    init_key, key = jax.random.split(jax.random.key(seed))
-    states = jax.vmap(game.init)(jax.random.split(init_key, games))
-    terminated = jax.jit(jax.vmap(game.terminated))
-    rows = []
-    for number in range(game.max_plies):
-        playing = ~np.asarray(terminated(states))
-        if not playing.any():
-            break
-        drawn = number < agent.config.selfplay.temperature_plies
-        temperature = np.float32(agent.config.selfplay.temperature if drawn else 0)
-        moved, best, actions = play(agent.variables, jax.random.fold_in(key, number), states, temperature)
-        rows.append((jax.device_get(states), np.asarray(best), playing, np.asarray(actions)))
-        states = moved
-    before, best, playing, actions = zip(*rows, strict=True)
-    return HeldOut(
-        states=jax.tree.map(lambda *leaves: np.stack(leaves), *before),
-        best=np.stack(best),
-        playing=np.stack(playing),
-        actions=np.stack(actions),
-        returns=np.asarray(jax.vmap(game.returns)(states)),
-    )
-
-
-def _ply(game: Game, config: RunConfig, mesh: Mesh) -> Callable[..., tuple[State, jax.Array, jax.Array]]:
-    """Compiles a move in every game: (states afterwards, the search's first choice, the move played)."""
-    search = search_policy(config, game, explore=False)
-
-    def play(variables: Variables, rng_key: jax.Array, states: State, temperature: jax.Array) -> Any:
-        rng_key = jax.random.fold_in(rng_key, jax.lax.axis_index(AXIS))
-        search_key, move_key = jax.random.split(rng_key)
-        output = search(variables, search_key, states, jnp.zeros(()))
-        action = draw_move(move_key, output, temperature)
-        return jax.vmap(game.step)(states, action), output.action, action
-
-    equal, split = PartitionSpec(), PartitionSpec(AXIS)
-    mapped = jax.shard_map(
-        play, mesh=mesh, in_specs=(equal, equal, split, equal), out_specs=(split, split, split), check_vma=False
-    )
-    return jax.jit(mapped)
-
-
-def judge(game: Game, config: RunConfig) -> Callable[[Variables, HeldOut], dict[str, Share]]:
-    """Returns a function of a network's variables and the games: its top-1 agreement and its winner prediction."""
-
-    @jax.jit
-    def look(variables: Variables, states: State, best: jax.Array, returns: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def ply(row: tuple[State, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            states, best = row
-            logits, value = evaluate(config.network, game, variables, jax.random.key(0), states)
-            legal = jax.vmap(game.legal_action_mask)(states)
-            outcome = outcome_for(returns, jax.vmap(game.to_move)(states))
-            return jax.vmap(first_argmax)(mask_logits(logits, legal)) == best, value * outcome > 0
-
-        return jax.lax.map(ply, (states, best))
-
-    def judged(variables: Variables, games: HeldOut) -> dict[str, Share]:
-        agrees, knows = look(variables, games.states, games.best, games.returns)
-        shares = {"top_1": np.asarray(agrees), "winner": np.asarray(knows)}
-        return {name: share(hits, games.playing) for name, hits in shares.items()}
-
-    return judged
-
-
-def share(hits: np.ndarray, counted: np.ndarray) -> Share:
-    """Returns the share of hits among the counted positions bool[T, B], its interval from how much games differ.
-
-    Positions of one game are alike, so that games and not positions are taken for independent: the deviation is
-    sqrt(sum over games of (hits - share * plies)^2) / positions, that of a ratio of two sums over games.
-    """
-    hits_of, plies_of = (hits & counted).sum(0), counted.sum(0)
-    value = float(hits_of.sum() / plies_of.sum())
-    deviation = math.sqrt(float(((hits_of - value * plies_of) ** 2).sum())) / float(plies_of.sum())
-    return Share(value, max(value - 1.96 * deviation, 0.0), min(value + 1.96 * deviation, 1.0))
 
 
 def scores(run: RunDirectory, opponent: str) -> dict[int, dict[str, Any]]:

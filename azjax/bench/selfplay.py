@@ -12,7 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 from azjax import network
 from azjax.bench.report import comparison, machine
 from azjax.config import RunConfig
-from azjax.players import LoadedRun
+from azjax.players import LoadedRun, check_run_game
 from azjax.presets import preset
 from azjax.search.tree import NO_NODE
 from azjax.selfplay import Lanes, count, play_ply, search_policy, start_lanes
@@ -124,8 +124,8 @@ def bench_selfplay(
 
 
 def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int) -> RunConfig:
-    if run is not None and run.config.game != game.id:
-        raise ValueError(f"--run: got a run of {run.config.game}, expected one of {game.id}")
+    if run is not None:
+        check_run_game(run.config, game, "--run")
     base = run.config if run is not None else preset("quick", game.id)
     changed = dataclasses.replace(
         base,

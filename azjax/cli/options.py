@@ -30,6 +30,12 @@ def _at_least(name: str, value: int | None, least: int) -> None:
         raise ValueError(f"--{name}: got {value}, expected at least {least}")
 
 
+def _opening(plies: int | None, listed: Path | None) -> None:
+    _at_least("opening-plies", plies, 0)
+    if plies is not None and listed is not None:
+        raise ValueError(f"--opening-plies and --openings: got both ({plies}, {listed}), expected one of them")
+
+
 def _seed(seed: int) -> None:
     if not 0 <= seed < 2**32:
         raise ValueError(f"--seed: got {seed}, expected a whole number from 0 to 2^32 - 1")
@@ -110,8 +116,10 @@ class Match:
     """An even number: each opening is played twice, with seats exchanged."""
     seed: int = 0
     """Of openings and random choices: the same command gives the same games."""
-    opening_plies: int = 2
-    """Random plies before the players take over."""
+    opening_plies: Optional = None
+    """Random plies before the players take over; 2 when left out."""
+    openings: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Openings to play in turn in place of random ones: a line each, MOVE MOVE ... or NAME: MOVE MOVE ..."""
     lanes: int = 512
     """Games side by side, at most."""
     sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
@@ -124,19 +132,21 @@ class Match:
     def __post_init__(self):
         _even_games(self.games)
         _seed(self.seed)
-        _at_least("opening-plies", self.opening_plies, 0)
+        _opening(self.opening_plies, self.openings)
         _at_least("lanes", self.lanes, 1)
-        if self.sprt is not None:
-            self.elos()
+        _ = self.elos  # which checks it
 
-    def elos(self) -> tuple[float, float]:
-        """Returns the two differences of --sprt.
+    @property
+    def elos(self) -> tuple[float, float] | None:
+        """The two differences of --sprt, None without it.
 
         Raises:
           ValueError: they are not two numbers.
         """
+        if self.sprt is None:
+            return None
         try:
-            elo0, elo1 = map(float, (self.sprt or "").split(","))
+            elo0, elo1 = map(float, self.sprt.split(","))
         except ValueError:
             raise ValueError(f"--sprt: got {self.sprt!r}, expected two Elo differences such as 0,10") from None
         if not -2000 <= elo0 < elo1 <= 2000:
@@ -148,8 +158,8 @@ class Match:
 class Rate:
     """Rate players by a round robin, a run's checkpoints against random and uct:400, or stored games."""
 
-    game: Game
-    """The game's name."""
+    game: Positional[Annotated[str | None, arg(metavar="GAME")]] = None
+    """The game's name; may be left out before --run and --games FILE, which say it."""
     players: Positional[Annotated[tuple[str, ...], arg(metavar="PLAYER ...")]] = ()
     """At least two players; or none, with --run."""
     run: Directory = None
@@ -158,27 +168,38 @@ class Rate:
     """Games of each pairing, an even number; or files of recorded games to rate instead of playing any."""
     seed: int = 0
     """Of openings and random choices."""
-    opening_plies: int = 2
-    """Random plies before the players take over."""
+    opening_plies: Optional = None
+    """Random plies before the players take over; 2 when left out."""
+    openings: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Openings to play in turn in place of random ones: a line each, MOVE MOVE ... or NAME: MOVE MOVE ..."""
     lanes: int = 512
     """Games side by side, at most."""
+    simulations: Annotated[tuple[int, ...], arg(metavar="N ...")] = ()
+    """Rate every searching player at each of these numbers; with --out also scaling.png and scaling.json: Elo against
+    simulations and against the time of a move."""
     out: Directory = None
-    """Write ratings.json and elo.png into this directory."""
+    """Write ratings.json and elo.png into this directory; of a run also training.png and training.json."""
     json: Json = False
     """Print one JSON object."""
 
     def __post_init__(self):
         _seed(self.seed)
-        _at_least("opening-plies", self.opening_plies, 0)
+        _opening(self.opening_plies, self.openings)
         _at_least("lanes", self.lanes, 1)
         if self.files:
-            if self.run is not None or self.players:
+            if self.run is not None or self.players or self.simulations:
                 raise ValueError(
-                    "--games FILE: got it with players or --run, expected it alone: the files say who played"
+                    "--games FILE: got it with players, --run or --simulations, expected it alone: files say who played"
                 )
             return
         _even_games(self.games_a_pair)
-        if self.run is None and len(self.players) < 2:
+        if len(set(self.simulations)) < len(self.simulations) or min(self.simulations, default=1) < 1:
+            raise ValueError(f"--simulations: got {self.simulations}, expected different whole numbers above 0")
+        if self.simulations and self.run is not None:
+            raise ValueError(f"--simulations: got it with --run {self.run}, expected players, such as run:{self.run}")
+        if self.run is None and self.game is None:
+            raise ValueError("got no GAME, expected GAME PLAYER PLAYER ..., or --run DIR, or --games FILE")
+        if self.run is None and len(self.players) < (1 if len(self.simulations) > 1 else 2):
             raise ValueError(f"players: got {len(self.players)}, expected at least 2, or --run DIR, or --games FILE")
 
     @property
@@ -270,12 +291,14 @@ class Bench:
 
 @dataclass(frozen=True, kw_only=True)
 class Analyze:
-    """Show what a run's agent thinks of a position, or of every ply of a game."""
+    """Show what a run's agent thinks of a position, of every ply of a game, of openings, and what it finds or knows."""
 
     game: Game
     """The game's name."""
-    run: Annotated[Path, arg(metavar="DIR")]
+    run: Directory = None
     """Whose agent looks."""
+    player: Annotated[str | None, arg(metavar="PLAYER")] = None
+    """--wins and --perfect: another player in the place of a run: uct:400, random."""
     moves: Annotated[tuple[str, ...], arg(metavar="MOVE ...")] = ()
     """The position after these moves, from the start or from --position."""
     position: Annotated[str | None, arg(metavar="TEXT")] = None
@@ -284,14 +307,27 @@ class Analyze:
     """Review a recorded game (.jsonl, .sgf): value and mistakes, ply by ply."""
     number: int = 1
     """Which game of the file, from 1."""
+    wins: Optional = None
+    """Positions that are won by force, so many in one move and so many in two: which share does it find?"""
+    perfect: Optional = None
+    """So many positions whose exact value is known: in which share of them, by ply, does its move keep the value?"""
+    generations: Optional = None
+    """So many games of the last checkpoint: how much of them does each checkpoint of the run know?"""
+    book: Annotated[str | None, arg(metavar="FILE|PLIES")] = None
+    """Openings (a line each, MOVE MOVE ... or NAME: MOVE MOVE ...), or the most frequent ones of so many plies: how
+    often does each checkpoint's self-play begin so, and what does the agent prefer?"""
+    games: int = 400
+    """--book: games of self-play of each checkpoint."""
+    seed: int = 0
+    """Of positions and games drawn."""
     simulations: int = 400
     """Of each search."""
     seconds: float | None = None
     """Stop a position's search after this time."""
     most: int = 10
     """Moves of a position, or mistakes of a game, to list at most."""
-    out: Annotated[Path | None, arg(metavar="FILE.png")] = None
-    """Draw the values of the recorded game."""
+    out: Annotated[Path | None, arg(metavar="FILE.png|DIR")] = None
+    """--record: draw the game's values. --book, --generations: write a picture and a JSON file into this directory."""
     json: Json = False
     """Print one JSON object."""
 
@@ -301,10 +337,30 @@ class Analyze:
         _at_least("most", self.most, 1)
         if self.seconds is not None and not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
-        if self.record is not None and (self.moves or self.position is not None or self.seconds is not None):
-            raise ValueError("--record: got it with --moves, --position or --seconds, expected it alone")
-        if self.out is not None and self.record is None:
-            raise ValueError(f"--out: got {self.out} without --record FILE, whose values would be drawn")
+        for name in ("wins", "perfect", "generations", "games"):
+            _at_least(name, getattr(self, name), 1)
+        _seed(self.seed)
+        asked = [
+            name for name in ("record", "wins", "perfect", "generations", "book") if getattr(self, name) is not None
+        ]
+        if len(asked) > 1:
+            raise ValueError(f"--{asked[0]} and --{asked[1]}: got both, expected one of them")
+        if asked and (self.moves or self.position is not None or self.seconds is not None):
+            raise ValueError(f"--{asked[0]}: got it with --moves, --position or --seconds, expected it alone")
+        if self.out is not None and asked not in (["record"], ["book"], ["generations"]):
+            raise ValueError(
+                f"--out: got {self.out} without --record, --book or --generations, of which there are pictures"
+            )
+        if self.player is not None and asked not in (["wins"], ["perfect"]):
+            raise ValueError(f"--player: got {self.player} without --wins or --perfect, expected --run DIR")
+        if (self.run is None) == (self.player is None):
+            given = "none" if self.run is None else f"both ({self.run}, {self.player})"
+            raise ValueError(f"--run and --player: got {given}, expected one of them")
+
+    @property
+    def book_plies(self) -> int | None:
+        """The number that --book gives, None if it names a file."""
+        return int(self.book) if self.book is not None and self.book.isdigit() else None
 
 
 Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import pytest
 
 from azjax import network
-from azjax.analysis import Analyst, mistakes, play_words, review_game, value_curve
+from azjax.analysis import Analyst, mistakes, review_game, value_curve
 from azjax.cli import main
 from azjax.config import NetworkConfig, RunConfig
+from azjax.openings import play_words
 from azjax.players import LoadedRun
 from envs.backgammon import Backgammon
 from envs.tic_tac_toe import GAME
@@ -24,7 +25,7 @@ def analyst():
 
 
 def after(*words):
-    return play_words(GAME, GAME.init(KEY), words)
+    return play_words(GAME, GAME.init(KEY), words)[1]
 
 
 def test_a_win_in_one_is_seen(analyst):
@@ -75,7 +76,7 @@ def test_what_cannot_be_analysed_is_refused(analyst):
         analyst.look(after("a1", "a2", "b1", "b2", "c1"))
     with pytest.raises(ValueError, match=r"move 2: got 'a1', which is not legal there"):
         after("a1", "a1")
-    with pytest.raises(ValueError, match=r"move: got 'z9', expected one of this game's moves"):
+    with pytest.raises(ValueError, match=r"move 1: got 'z9', expected one of this game's moves"):
         after("z9")
     with pytest.raises(ValueError, match=r"moves: got 1, expected none: backgammon has dice"):
         play_words(Backgammon(), None, ["24/18"])

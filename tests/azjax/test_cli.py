@@ -81,6 +81,7 @@ BAD = [
     ("match tic_tac_toe random uct:no", "got simulations 'no'"),
     ("match tic_tac_toe random uct:4,d=1", "got option 'd=1'"),
     ("match tic_tac_toe random run:nowhere", "which has no config.json"),
+    ("rate", "got no GAME, expected GAME PLAYER PLAYER ..., or --run DIR, or --games FILE"),
     ("rate tic_tac_toe", "players: got 0, expected at least 2"),
     ("rate tic_tac_toe random", "players: got 1, expected at least 2"),
     ("rate tic_tac_toe random random", "got random twice"),
@@ -240,7 +241,7 @@ def test_resume_keeps_the_stored_configuration_and_fork_starts_beside_it(trained
     assert trained == [(stored, Path("a")), (dataclasses.replace(stored, seed=4), Path("b"))]
     capsys.readouterr()
     assert main(["train", "connect_four", "--resume", "a"]) == 2
-    assert "a is a run of tic_tac_toe, expected one of connect_four" in capsys.readouterr().err
+    assert "run a: got a run of tic_tac_toe, expected one of connect_four" in capsys.readouterr().err
 
 
 def test_a_run_keeps_the_reference_of_a_game_of_ones_own(trained, tmp_path):
@@ -316,7 +317,7 @@ def test_rate_prints_its_shape(capsys, tmp_path):
     argv = ["rate", "tic_tac_toe", "random", "uct:4", "--games", "6", "--out", str(tmp_path / "r"), "--json"]
     assert main(argv) == 0
     ratings = last_json(capsys)
-    assert sorted(ratings) == ["advantage", "draw_elo", "players"]
+    assert sorted(ratings) == ["advantage", "draw_elo", "pairs", "players"]
     assert {player["name"] for player in ratings["players"]} == {"random", "uct:4"}
     assert all(sorted(player) == ["ci95", "elo", "games", "name", "score"] for player in ratings["players"])
     assert next(player for player in ratings["players"] if player["name"] == "random")["elo"] == 0

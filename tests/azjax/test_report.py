@@ -117,6 +117,7 @@ def test_ratings_json_is_the_shape_that_others_rely_on(tmp_path):
         ],
         "advantage": 23.7,
         "draw_elo": 97.3,
+        "pairs": [],
     }
     assert "Infinity" not in text
     assert [path.name for path in tmp_path.iterdir()] == ["ratings.json"]

@@ -37,7 +37,7 @@ def test_files_of_games_are_rated(tmp_path, capsys):
     one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
     one.write_text(write_lines(GAMES[:2]), "utf-8")
     other.write_text(write_lines(GAMES[2:]), "utf-8")
-    argv = ["rate", "tic_tac_toe", "--games", str(one), str(other), "--json", "--out", str(tmp_path / "rated")]
+    argv = ["rate", "--games", str(one), str(other), "--json", "--out", str(tmp_path / "rated")]
     assert main(argv) == 0
     said = capsys.readouterr()
     assert json.loads(said.out) == fit_ratings(pair_results(GAMES), anchors={}).to_json()
@@ -64,7 +64,7 @@ def test_games_that_cannot_be_rated_are_refused(records, message, tmp_path, caps
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("random --games x.jsonl", "--games FILE: got it with players or --run"),
+        ("random --games x.jsonl", "--games FILE: got it with players, --run or"),
         ("random uct:4 --games 3", "--games: got 3, expected an even number"),
         ("random uct:4 --games -2", "--games: got -2, expected an even number"),
         ("--games nowhere.jsonl", "nowhere.jsonl"),

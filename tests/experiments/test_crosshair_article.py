@@ -10,7 +10,8 @@ import pytest
 
 import envs
 from azjax import network
-from experiments.crosshair_article import HeldOut, configuration, judge, main, share
+from azjax.generations import HeldOut, judge, share
+from experiments.crosshair_article import configuration, main
 
 
 def test_the_full_budget_is_the_articles_recipe():

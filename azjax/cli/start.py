@@ -1,0 +1,47 @@
+"""What commands begin with: the game and the devices, players by their words, and how far the work has come."""
+
+import sys
+import time
+from collections.abc import Sequence
+
+from jax.sharding import Mesh
+
+import envs
+from azjax.players import Player, make_player, parse_player
+from azjax.rundir import load_run
+from azjax.step import make_mesh
+from azjax.train import use_devices
+from envs.core import Game
+
+PROGRESS_SECONDS = 5.0
+
+
+def start(word: str) -> tuple[Game, Mesh]:
+    """Returns the game, and a mesh over all devices."""
+    game = envs.make(word)
+    use_devices(0)
+    return game, make_mesh(0)
+
+
+def players_of(game: Game, words: Sequence[str]) -> list[Player]:
+    """Returns players; all words are read before the first is made.
+
+    Raises:
+      ValueError: a word names no player of this game.
+    """
+    for word in words:
+        parse_player(word)
+    return [make_player(game, word, load_run) for word in words]
+
+
+class Telling:
+    """Tells on stderr how many games (or what else) are done, every few seconds."""
+
+    def __init__(self, what: str, unit: str = "games"):
+        self._what, self._unit, self._last = what, unit, time.monotonic()
+
+    def __call__(self, done: int, number: int) -> None:
+        now = time.monotonic()
+        if now - self._last >= PROGRESS_SECONDS:
+            self._last = now
+            print(f"{self._what}: {done} of {number} {self._unit}", file=sys.stderr, flush=True)
