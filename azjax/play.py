@@ -8,6 +8,7 @@ import jax
 from rich.console import Console
 from rich.text import Text
 
+from azjax.boards.terminal import paint
 from azjax.line import Line
 from azjax.players import RESIGNS, Player
 from envs.core import Game
@@ -148,7 +149,7 @@ def play_in_terminal(
         return line
 
     def tell(text: str, kind: str) -> None:
-        console.print(Text(text, style=_STYLES[kind]))
+        console.print(paint(game, text) if kind == "board" else Text(text, style=_STYLES[kind]))
 
     session = Session(game, opponent, seat, seed)
     if record is not None:
@@ -162,4 +163,4 @@ def play_in_terminal(
     return 0
 
 
-_STYLES = {"board": "bold", "move": "cyan", "fault": "red", "result": "bold green", "plain": ""}
+_STYLES = {"move": "cyan", "fault": "red", "result": "bold green", "plain": ""}
