@@ -252,13 +252,12 @@ def test_search_without_exploration_is_the_same_whatever_the_key(loaded, positio
 
 
 def test_a_run_gives_up_where_every_move_loses(loaded):
-    #   O X .   X to move must stop O's column     O X O   it did not: O has two ways to win
-    #   . . X                                      . . X
-    #   O . .                                      O . X
-    state = TIC_TAC_TOE.init(KEY)
-    for move in (1, 0, 5, 6):
-        state = TIC_TAC_TOE.step(state, jnp.int32(move))
-    doomed = TIC_TAC_TOE.step(TIC_TAC_TOE.step(state, jnp.int32(8)), jnp.int32(2))
+    #   O X O
+    #   . . X   X to move; O has two ways to win
+    #   O . X
+    state = doomed = TIC_TAC_TOE.init(KEY)
+    for move in (1, 0, 5, 6, 8, 2):
+        doomed = TIC_TAC_TOE.step(doomed, jnp.int32(move))
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), state, doomed)
     player = run_player(TIC_TAC_TOE, loaded, "run:a", {"simulations": "200", "resign": "-0.5"})
     moves = np.asarray(compiled(player.choose)(player.params, KEY, states))
