@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from azjax import hosts
 from azjax.openings import Opening, listed_openings, merge, random_openings
 from azjax.outside import AnyPlayer, OutsidePlayer
-from azjax.players import ChooseFn, Player
+from azjax.players import RESIGNS, ChooseFn, Player
 from azjax.referee import Referee
 from azjax.step import AXIS
 from envs.chance import step_games
@@ -27,6 +27,7 @@ from envs.core import Game, State
 from envs.record import GameRecord
 
 _LOST_BY = ((-1.0, 1.0), (1.0, -1.0))
+"""The returns of a game that player 0, or 1, gave up."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,8 +64,8 @@ def play_match(
 ) -> Match:
     """Plays `games` games between a and b; game 2i and 2i + 1 have the same opening and exchanged seats.
 
-    A truncated game counts as a draw and says so in its record. An outside player may give a game up or forfeit it; the
-    record says how and why.
+    A truncated game counts as a draw and says so in its record. A player who gives up (RESIGNS) loses; an outside
+    player may forfeit a game too, and the record says why.
 
     Args:
       game: the rules.
@@ -105,28 +106,28 @@ def play_match(
     opened = [len(moves) for moves in actions]
     results: list[GameRecord | None] = [None] * games
     states = load(starts, game_of // 2)
+    alive, gave_up = np.ones(num_lanes, bool), np.zeros(num_lanes, bool)
     referee = None
     if outside:
         referee = Referee(game, num_lanes, seed, opening_actions, advance)
         for lane in range(num_lanes):
             referee.place(lane, lane)
-    alive = np.ones(num_lanes, bool)
     done = number = 0
     while alive.any():
         mover, over, truncated, returns = map(np.asarray, look(states))
         refill = np.zeros(num_lanes, bool)
-        given_up = referee.given_up if referee else {}
-        for lane in sorted({*np.flatnonzero(alive & over).tolist(), *given_up}):
-            g = int(game_of[lane])
-            if gave_up := given_up.pop(lane, None):
-                pair, end, note = _LOST_BY[mover[lane]], gave_up.end, gave_up.reason
-            else:
-                pair, end, note = returns[lane].tolist(), "plies" if truncated[lane] else "rules", ""
+        for lane in np.flatnonzero(alive & (over | gave_up)):
+            g, note = int(game_of[lane]), ""
+            result, end = returns[lane], "plies" if truncated[lane] else "rules"
+            if gave_up[lane]:
+                result, end, gave_up[lane] = _LOST_BY[mover[lane]], "resignation", False
+                if referee and (answer := referee.given_up.pop(int(lane), None)):
+                    end, note = answer.end, answer.reason
             results[g] = GameRecord(
                 game=game.id,
                 players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
                 actions=tuple(actions[g]),
-                returns=(pair[0], pair[1]),
+                returns=(float(result[0]), float(result[1])),
                 end=end,
                 opening_plies=opened[g],
                 note=note,
@@ -157,6 +158,7 @@ def play_match(
             if isinstance(player, OutsidePlayer):
                 assert referee is not None
                 moves[waiting] = referee.ask(player, waiting)
+                gave_up[waiting] = moves[waiting] == RESIGNS
                 continue
             waiting = waiting[:width]
             # Lanes that find no room wait for the next round; padding repeats the first.
@@ -166,6 +168,7 @@ def play_match(
             choose = _chooser(player.choose, mesh)
             chosen = choose(player.params, jax.random.fold_in(key, number), load(states, rows))
             moves[waiting] = chosen[: waiting.size]
+            gave_up[waiting] = moves[waiting] == RESIGNS
         if referee:
             referee.write(moves)
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
@@ -178,7 +181,7 @@ def play_match(
 
 
 def ask(player: Player, states: State, mesh: Mesh, seed: int = 0, lanes: int = 256) -> np.ndarray:
-    """Returns int32[N], the moves of a player in positions [N, ...], `lanes` asked about side by side."""
+    """Returns int32[N], what a player does in positions [N, ...], asked about `lanes` at a time: moves, or RESIGNS."""
     number = len(jax.tree.leaves(states)[0])
     width = -(-min(lanes, number) // mesh.size) * mesh.size
     choose, moves = _chooser(player.choose, mesh), []

@@ -34,7 +34,7 @@ def any_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
         run_of_player(game, word, load_run),
         word,
         seconds=option_number(word, "seconds", options["seconds"], float, 0.001),
-        resign=option_number(word, "resign", options.get("resign", "0"), float, 0.0),
+        resign=option_number(word, "resign", options.get("resign", "-1"), float, -1.0),
     )
 
 
@@ -43,7 +43,7 @@ class ClockPlayer(OutsidePlayer):
 
     most_games = 1
 
-    def __init__(self, game: Game, agent: LoadedRun, name: str, *, seconds: float, resign: float = 0.0):
+    def __init__(self, game: Game, agent: LoadedRun, name: str, *, seconds: float, resign: float = -1.0):
         """Compiles, so that no move pays for it.
 
         Args:
@@ -51,7 +51,7 @@ class ClockPlayer(OutsidePlayer):
           agent: whose network evaluates.
           name: the player's.
           seconds: of a move.
-          resign: points of the game, from 0 to 1; it gives up where it expects less.
+          resign: it gives up where the value of its best move is below this; -1: never.
 
         Raises:
           ValueError: the game has dice.
@@ -74,7 +74,6 @@ class ClockPlayer(OutsidePlayer):
         thinker.place(None, question.moves)
         thinker.think_for(self._seconds)
         best = thinker.thought().lines[0]
-        points = (best.q + 1) / 2
-        if points < self._resign:
-            return Answer(None, "resignation", f"gave up at {100 * points:.1f} %")
+        if best.q < self._resign:
+            return Answer(None, "resignation", f"gave up at {best.q:+.2f}")
         return Answer(thinker.game.parse_move(thinker.state, best.moves[0]))

@@ -10,8 +10,10 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from azjax.boards.terminal import paint
 from azjax.line import Line
 from azjax.outside import Answer, AnyPlayer, OutsidePlayer, Question
+from azjax.players import RESIGNS
 from envs.core import Game
 from envs.game_files import check_format, games_text
 from envs.record import GameRecord
@@ -32,17 +34,16 @@ class Session(Line):
         self.opponent, self.seat, self._seed = opponent, seat, seed
         if not isinstance(opponent, OutsidePlayer):
             self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
-        self.resigned = False  # the person gave up
-        self.gave_up: Answer | None = None  # the opponent did
+        self.resigned: int | None = None  # the player who gave up
+        self.why: Answer | None = None  # what the opponent said when it gave up, if it is an outside player
 
-    def suggest(self) -> int | None:
-        """Returns what the opponent would play in this position; None if it would give up (`gave_up`)."""
+    def suggest(self) -> int:
+        """Returns what the opponent would play in this position, or RESIGNS; the same each time."""
         if isinstance(self.opponent, OutsidePlayer):
             state = jax.tree.map(np.asarray, self.state)
             (answer,) = self.opponent.ask([Question(0, self._seed, tuple(self.names()), state, self._mask)])
-            if answer.action is None:
-                self.gave_up = answer
-            return answer.action
+            self.why = answer if answer.action is None else None
+            return RESIGNS if answer.action is None else answer.action
         key = jax.random.fold_in(self._rng_key, self.plies + 1)
         states = jax.tree.map(lambda leaf: leaf[None], self.state)
         return int(self._choose(self.opponent.params, key, states))
@@ -57,8 +58,6 @@ class Session(Line):
 
     def result(self) -> str:
         """Returns what the game's end means for the person."""
-        if self.gave_up is not None:
-            return f"You won: {self.opponent.name} {self.gave_up.reason}."
         if self.truncated:
             return f"The game was cut off after {self.plies} moves: no result."
         mine = self.returns[self.seat]
@@ -67,10 +66,10 @@ class Session(Line):
     def game_record(self) -> GameRecord:
         """Returns the game so far, the person's name being "person"."""
         players = ("person", self.opponent.name) if self.seat == 0 else (self.opponent.name, "person")
-        record = self.record(players, self.seat if self.resigned else 1 - self.seat if self.gave_up else None)
-        if self.gave_up is None or self.over:
+        record = self.record(players, self.resigned)
+        if self.why is None or self.resigned != 1 - self.seat:
             return record
-        return dataclasses.replace(record, end=self.gave_up.end, note=self.gave_up.reason)
+        return dataclasses.replace(record, end=self.why.end, note=self.why.reason)
 
 
 Ask = Callable[[str], str | None]
@@ -90,8 +89,11 @@ def converse(session: Session, ask: Ask, tell: Tell) -> None:
         if session.mover != session.seat:
             tell("(thinking)", "plain")
             action = session.suggest()
-            if action is None:
-                break
+            if action == RESIGNS:
+                session.resigned = 1 - session.seat
+                how = "gives up" if session.why is None else session.why.reason
+                tell(f"{session.opponent.name} {how}. You won.", "result")
+                return
             name = game.move_name(session.state, action)
             session.play(action)
             tell(f"{session.opponent.name} plays {name}", "move")
@@ -115,7 +117,7 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
                 tell("Left the game.", "plain")
                 return False
             case "resign":
-                session.resigned = True
+                session.resigned = session.seat
                 tell(f"You resigned; {session.opponent.name} won.", "result")
                 return False
             case "help" | "?":
@@ -123,8 +125,8 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
             case "moves":
                 tell(" ".join(game.move_name(session.state, action) for action in session.legal), "plain")
             case "hint":
-                action, session.gave_up = session.suggest(), None
-                would = "give up" if action is None else f"play {game.move_name(session.state, action)}"
+                action = session.suggest()
+                would = "give up" if action == RESIGNS else f"play {game.move_name(session.state, action)}"
                 tell(f"{session.opponent.name} would {would}", "plain")
             case "undo":
                 if session.undo():
@@ -161,7 +163,7 @@ def play_in_terminal(
         return line
 
     def tell(text: str, kind: str) -> None:
-        console.print(Text(text, style=_STYLES[kind]))
+        console.print(paint(game, text) if kind == "board" else Text(text, style=_STYLES[kind]))
 
     session = Session(game, opponent, seat, seed)
     if record is not None:
@@ -175,4 +177,4 @@ def play_in_terminal(
     return 0
 
 
-_STYLES = {"board": "bold", "move": "cyan", "fault": "red", "result": "bold green", "plain": ""}
+_STYLES = {"move": "cyan", "fault": "red", "result": "bold green", "plain": ""}

@@ -26,6 +26,8 @@ def test_who_plays_twice_lets_the_other_pass():
     assert alternating([(0, "A1"), (0, "B1")]) == ["A1", "pass", "B1"]
     assert alternating([(1, "A1")], 1) == ["pass", "A1", "pass"]
     assert alternating([(0, "A1"), (1, "pass"), (0, "pass"), (1, "C1")]) == ["A1", "C1"]
+    assert alternating([(0, "A1"), (1, "pass"), (1, "B1")]) == ["A1", "B1"]
+    assert alternating([(0, "A1"), (1, "pass")], 1) == ["A1"]
     assert alternating([], 1) == ["pass"] and alternating([], 0) == []
     assert alternating([(0, "pass"), (1, "pass")], 1) == ["pass", "pass"]  # over, whoever's move it is
 
@@ -102,7 +104,7 @@ class Process:
 
     def end(self) -> float:
         began = time.perf_counter()
-        self.popen.wait(60)
+        self.popen.communicate(timeout=60)
         return time.perf_counter() - began
 
 
@@ -178,7 +180,9 @@ def gibberish(rng: random.Random, words: list[str], corpus: list[str]) -> str:
     for _ in range(rng.choice([0, 0, 0, 1, 3, 20])):
         at = rng.randrange(len(characters) + 1)
         if rng.random() < 0.5:
-            characters.insert(at, chr(rng.choice([0, 7, 9, 10, 32, 48, 65, 97, 127, 233, 0x2028, 0x4E00, 0x1F600, 0xDCFF])))
+            characters.insert(
+                at, chr(rng.choice([0, 7, 9, 10, 32, 48, 65, 97, 127, 233, 0x2028, 0x4E00, 0x1F600, 0xDCFF]))
+            )
         elif characters:
             del characters[at - 1]
     return "".join(characters) * rng.choice([1] * 200 + [1000])
