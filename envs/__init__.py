@@ -40,6 +40,7 @@ _GAMES = {
     "hex": _Entry("envs.hex", "Hex"),
     "ultimate_tic_tac_toe": _Entry("envs.ultimate_tic_tac_toe", "UltimateTicTacToe"),
     "backgammon": _Entry("envs.backgammon", "Backgammon"),
+    "chess": _Entry("envs.chess.game", "Chess"),
     "go": _Entry("envs.go", "Go", listed=False),
     "go_9x9": _Entry("envs.go", "Go", MappingProxyType({"size": 9})),
     "go_13x13": _Entry("envs.go", "Go", MappingProxyType({"size": 13})),

@@ -1,15 +1,19 @@
-"""Files of game records, in the format that the name's end says: .jsonl (every game), .sgf (Go, Hex, Othello)."""
+"""Files of game records, in the format that the name's end says: .jsonl (every game), .sgf (Go, Hex, Othello), .pgn
+(chess).
+"""
 
 import codecs
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from envs.chess.game import Chess
+from envs.chess.records import read_records, write_records
 from envs.core import Game
 from envs.record import GameRecord, read_lines, write_lines
 from envs.sgf_games import has_sgf, read_sgf, write_sgf
 
-FORMATS = (".jsonl", ".sgf")
+FORMATS = (".jsonl", ".sgf", ".pgn")
 
 _CHARSETS = """
     ascii big5 cp1251 cp1252 cp932 cp949 cp950 euc_jp euc_kr gb18030 gb2312 gbk iso8859-1 iso8859-15 shift_jis utf-8
@@ -18,7 +22,8 @@ _CHARSETS = """
 
 def formats_of(game: Game) -> tuple[str, ...]:
     """Returns the formats in which records of the game can be written."""
-    return FORMATS if has_sgf(game) else FORMATS[:1]
+    kept = {".jsonl": True, ".sgf": has_sgf(game), ".pgn": isinstance(game, Chess)}
+    return tuple(suffix for suffix in FORMATS if kept[suffix])
 
 
 def check_format(path: Path, formats: Iterable[str] = FORMATS) -> str:
@@ -43,7 +48,10 @@ def read_games(path: Path) -> list[GameRecord]:
     suffix = check_format(path)
     data = path.read_bytes()
     try:
-        return read_lines(_decoded(data, "utf-8")) if suffix == ".jsonl" else read_sgf(_decoded(data, _charset(data)))
+        if suffix == ".sgf":
+            return read_sgf(_decoded(data, _charset(data)))
+        text = _decoded(data, "utf-8")
+        return read_lines(text) if suffix == ".jsonl" else read_records(text)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -56,6 +64,8 @@ def write_games(directory: Path, name: str, game: Game, records: Sequence[GameRe
 
 def games_text(game: Game, records: Iterable[GameRecord], suffix: str) -> str:
     """Returns what a file of these records holds; texts of the same format can be joined."""
+    if suffix == ".pgn":
+        return write_records(records)
     return write_sgf(game, records) if suffix == ".sgf" else write_lines(records)
 
 

@@ -26,7 +26,8 @@ def train(options: Train, settings: Sequence[str], words: Sequence[str] = ()) ->
     if hosts is not None and hosts.local:
         return launch(hosts.local, words)
     # On stdout: stderr is left to the one line that says what was wrong. JAX takes seconds to import.
-    print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
+    if hosts is None or not hosts.index:
+        print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
     config, directory = _run_of(options, settings, start)
     from azjax.train import train, use_devices
 
@@ -81,9 +82,10 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
     Raises:
       ValueError: one line: wrong options of the game, a wrong name, a run of another game.
     """
-    game = envs.make(options.game)
-    word = game_word(options.game, game)
-    source = options.resume or options.out or default_directory(word, start.preset)
+    game = envs.make(start.game)  # a preset may add options to the word
+    word = game_word(start.game, game)
+    typed = game_word(options.game, envs.make(options.game))
+    source = options.resume or options.out or default_directory(typed, start.preset)
     base = dataclasses.replace(start, game=word)
     if options.fork is not None:
         from azjax.rundir import check_name

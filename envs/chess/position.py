@@ -107,6 +107,9 @@ class Position:
         moves = [move for move in self._moves() if move.target == target and self.board[move.source].lower() == piece]
         return [move for move in moves if not self._leaves_king_attacked(move)]
 
+    def is_legal(self, move: Move) -> bool:
+        return self.is_own(move.source) and move in self.legal_moves_of(self.board[move.source].lower(), move.target)
+
     @property
     def in_check(self) -> bool:
         return _is_attacked(self.board, self._king(self.turn), 1 - self.turn)

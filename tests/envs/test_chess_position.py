@@ -4,17 +4,22 @@ import functools
 import io
 import json
 import random
+import struct
 from pathlib import Path
 
 import chess
 import chess.pgn
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from envs.chess import actions
 from envs.chess.fen import START_FEN, parse_fen, write_fen
 from envs.chess.pgn import PgnGame, read_pgn, write_pgn
 from envs.chess.position import START, Line, Move, parse_uci
+from envs.chess.records import read_records, write_records
 from envs.chess.san import parse_move, parse_san, write_san
+from envs.record import GameRecord
 
 _DATA = Path(__file__).parents[1] / "data"
 _PERFT, _OUTCOMES, _LEGALITY = (
@@ -287,3 +292,127 @@ def test_pgn_is_read_by_python_chess():
 def test_wrong_pgn(text, message):
     with pytest.raises(ValueError, match=message):
         read_pgn(text)
+
+
+_FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
+
+
+def _actions(words):
+    return tuple(actions.action_of(parse_uci(word), ply % 2) for ply, word in enumerate(words))
+
+
+@pytest.mark.parametrize(
+    ("words", "returns", "end", "result"),
+    [
+        (_FOOLS_MATE, (-1.0, 1.0), "rules", "0-1"),
+        (_FOOLS_MATE[:3], (1.0, -1.0), "resignation", "1-0"),
+        (_FOOLS_MATE[:3], (1.0, -1.0), "time", "1-0"),
+        (_FOOLS_MATE[:3], (-1.0, 1.0), "forfeit", "0-1"),
+        (_FOOLS_MATE[:2], (0.0, 0.0), "rules", "1/2-1/2"),
+        ((), None, "unfinished", "*"),
+    ],
+)
+def test_records_as_pgn(words, returns, end, result):
+    record = GameRecord(
+        game="chess",
+        players=("A", "?"),
+        actions=_actions(words),
+        returns=returns,
+        end=end,
+        date="2026-11-30",
+        source="by hand",
+    )
+    text = write_records([record])
+    assert f'[Result "{result}"]' in text
+    assert '[Date "2026.11.30"]' in text
+    assert text.split()[-1] == result
+    assert read_records(text) == [record]
+
+
+def test_games_cut_off_are_unfinished_in_pgn():
+    record = GameRecord(game="chess,max_plies=3", actions=_actions(_FOOLS_MATE[:3]), returns=(0.0, 0.0), end="plies")
+    (read,) = read_records(write_records([record]))
+    assert (read.game, read.returns, read.end) == ("chess", None, "unfinished")
+
+
+def test_records_that_pgn_cannot_hold():
+    with pytest.raises(ValueError, match="game 1: got a record of hex, expected one of chess"):
+        write_records([GameRecord(game="hex", actions=(), returns=None, end="unfinished")])
+    moves = (3797, 3797, 3797)
+    with pytest.raises(ValueError, match="game 1: ply 3: got e2e4, which is not legal there"):
+        write_records([GameRecord(game="chess", actions=moves, returns=None, end="unfinished")])
+    with pytest.raises(ValueError, match="game 2: FEN: got a position that is set up"):
+        read_records(PGN)
+
+
+_FENS = [START_FEN, *(case["fen"] for case in _PERFT), "8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1"]
+_PIECES = "p n b r q k P N B R Q K / 1 2 3 7 8 9 0 - w b KQkq e3 d6 a9 100 \u0661 x = # + O-O {".split()
+_PIECES += [" ", "", "\n"]
+_MOVES = ["e2e4", "e7e8q", "Nf3", "exd8=Q+", "O-O-O#", "R1xa3"]
+
+
+def _mutated(text, words):
+    for word in words:
+        word, piece = divmod(word, len(_PIECES))
+        at, cut = divmod(word, 4)
+        at %= len(text) + 1
+        text = text[:at] + _PIECES[piece] + text[at + cut :]
+    return text
+
+
+def _check_fen(words):
+    text = _mutated(_FENS[words[0] % len(_FENS)], words[1 : 2 + words[0] % 3])
+    try:
+        position = parse_fen(text)
+    except ValueError as error:
+        assert type(error) is ValueError and str(error).startswith("FEN: "), text
+        return
+    assert parse_fen(write_fen(position)).key == position.key
+    board = chess.Board(write_fen(position))
+    assert sorted(move.uci for move in position.legal_moves) == sorted(move.uci() for move in board.legal_moves), text
+
+
+def _check_move(words):
+    position = parse_fen(_FENS[words[0] % len(_FENS)])
+    text = _mutated(_MOVES[words[1] % len(_MOVES)], words[2:4])
+    try:
+        move = parse_move(position, text)
+    except ValueError as error:
+        assert type(error) is ValueError and str(error).startswith("move: got "), text
+        return
+    assert parse_uci(move.uci) == move
+    if move in position.legal_moves:
+        assert parse_san(position, write_san(position, move)) == move
+
+
+def _check_pgn(words):
+    text = _mutated(PGN, [word * 7919 + 13 for word in words])
+    try:
+        games = read_pgn(text)
+    except ValueError as error:
+        assert type(error) is ValueError and str(error).startswith("line "), text
+        return
+    assert read_pgn(write_pgn(games)) == games, text
+
+
+def _fuzz(check, examples, texts):
+    """Runs a check on `examples` * `texts` lists of five numbers."""
+
+    @hypothesis.settings(max_examples=examples, database=None, phases=[hypothesis.Phase.generate])
+    @hypothesis.given(st.binary(min_size=20 * texts, max_size=20 * texts))
+    def run(drawn):
+        for words in struct.iter_unpack("<5I", drawn):
+            check(words)
+
+    run()
+
+
+@pytest.mark.parametrize("check", [_check_fen, _check_move, _check_pgn])
+def test_mutated_text(check):
+    _fuzz(check, 20, {_check_fen: 100, _check_move: 100, _check_pgn: 40}[check])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [_check_fen, _check_move, _check_pgn])
+def test_a_hundred_thousand_mutated_texts(check):
+    _fuzz(check, 1000, 100)

@@ -22,13 +22,14 @@ _STATE_BYTES = {
     "hex": 128,
     "ultimate_tic_tac_toe": 40,
     "backgammon": 32,
+    "chess": 1700,
     "go_9x9": 2300,
     "go_13x13": 5000,
     "go_19x19": 10000,
 }
 # id: the symmetries that keep the starting position, where not all do; of games with chance none is replayed
 _REPLAYED = {"othello": 4, "backgammon": 0}
-_LONG = {"go_13x13", "go_19x19"}  # hundreds of plies a game
+_LONG = {"chess", "go_13x13", "go_19x19"}  # hundreds of plies a game
 
 
 @pytest.mark.parametrize(
