@@ -42,6 +42,8 @@ STARTS = [
     "rnb1kbnr/8/pppppppp/8/8/PPPPPPPP/8/RNB1KBNR b KQkq - 0 1",
     "8/8/4k3/8/8/3K4/8/B1B1n3 w - - 90 60",
     "8/8/8/3r1k2/8/8/1R6/K7 b - - 0 1",
+    "4k3/1p1p1p1p/8/P1P1P1P1/p1p1p1p1/8/1P1P1P1P/4K3 w - - 0 1",
+    "r3k2r/1p1p1p1p/8/P1P1P1P1/p1p1p1p1/8/1P1P1P1P/R3K2R b KQkq - 0 1",
     "4k3/8/8/2pPp3/8/8/8/4K3 w - c6 0 1",
     "bnrbnkqr/pppppppp/8/8/8/8/PPPPPPPP/BNRBNKQR w - - 0 250",
 ]
