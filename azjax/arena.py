@@ -17,11 +17,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax import hosts
 from azjax.openings import Opening, listed_openings, merge, random_openings
-from azjax.players import ChooseFn, Player
+from azjax.players import RESIGNS, ChooseFn, Player
 from azjax.step import AXIS
 from envs.chance import step_games
 from envs.core import Game, State
 from envs.record import GameRecord
+
+_LOST_BY = ((-1.0, 1.0), (1.0, -1.0))
+"""The returns of a game that player 0, or 1, gave up."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,7 +61,7 @@ def play_match(
 ) -> Match:
     """Plays `games` games between a and b; game 2i and 2i + 1 have the same opening and exchanged seats.
 
-    A truncated game counts as a draw and says so in its record.
+    A truncated game counts as a draw and says so in its record. A player who gives up (RESIGNS) loses.
 
     Args:
       game: the rules.
@@ -96,19 +99,22 @@ def play_match(
     opened = [len(moves) for moves in actions]
     results: list[GameRecord | None] = [None] * games
     states = load(starts, game_of // 2)
-    alive = np.ones(num_lanes, bool)
+    alive, gave_up = np.ones(num_lanes, bool), np.zeros(num_lanes, bool)
     done = number = 0
     while alive.any():
         mover, over, truncated, returns = map(np.asarray, look(states))
         refill = np.zeros(num_lanes, bool)
-        for lane in np.flatnonzero(alive & over):
+        for lane in np.flatnonzero(alive & (over | gave_up)):
             g = int(game_of[lane])
+            result, end = returns[lane], "plies" if truncated[lane] else "rules"
+            if gave_up[lane]:
+                result, end, gave_up[lane] = _LOST_BY[mover[lane]], "resignation", False
             results[g] = GameRecord(
                 game=game.id,
                 players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
                 actions=tuple(actions[g]),
-                returns=(float(returns[lane, 0]), float(returns[lane, 1])),
-                end="plies" if truncated[lane] else "rules",
+                returns=(float(result[0]), float(result[1])),
+                end=end,
                 opening_plies=opened[g],
             )
             done += 1
@@ -134,6 +140,7 @@ def play_match(
             number += 1
             chosen = choose(players[index].params, jax.random.fold_in(key, number), load(states, rows))
             moves[waiting] = chosen[: waiting.size]
+            gave_up[waiting] = moves[waiting] == RESIGNS
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
         for lane in np.flatnonzero(moves >= 0):
             actions[game_of[lane]].append(int(moves[lane]))
@@ -144,7 +151,7 @@ def play_match(
 
 
 def ask(player: Player, states: State, mesh: Mesh, seed: int = 0, lanes: int = 256) -> np.ndarray:
-    """Returns int32[N], the moves of a player in positions [N, ...], `lanes` asked about side by side."""
+    """Returns int32[N], what a player does in positions [N, ...], asked about `lanes` at a time: moves, or RESIGNS."""
     number = len(jax.tree.leaves(states)[0])
     width = -(-min(lanes, number) // mesh.size) * mesh.size
     choose, moves = _chooser(player.choose, mesh), []

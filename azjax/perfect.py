@@ -12,7 +12,7 @@ from rich.table import Table
 from azjax.arena import ask
 from azjax.expansion import random_positions, rows, size
 from azjax.oracle import ValuesFn
-from azjax.players import Player
+from azjax.players import RESIGNS, Player
 from azjax.rating import score_interval
 from envs.core import Game
 
@@ -61,7 +61,7 @@ def kept_values(
     worth = values(states)
     moves = ask(player, states, mesh, seed)
     best = worth.max(1)
-    kept = worth[np.arange(size(states)), moves] == best
+    kept = (worth[np.arange(size(states)), moves] == best) & (moves != RESIGNS)
     critical = np.where(np.isneginf(worth), np.inf, worth).min(1) < best
 
     def share(ply: int | None, those: np.ndarray) -> PlyShare:

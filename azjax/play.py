@@ -8,8 +8,9 @@ import jax
 from rich.console import Console
 from rich.text import Text
 
+from azjax.boards.terminal import paint
 from azjax.line import Line
-from azjax.players import Player
+from azjax.players import RESIGNS, Player
 from envs.core import Game
 from envs.game_files import check_format, games_text
 from envs.record import GameRecord
@@ -29,10 +30,10 @@ class Session(Line):
         super().__init__(game, seed)
         self.opponent, self.seat = opponent, seat
         self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
-        self.resigned = False  # the person gave up
+        self.resigned: int | None = None  # the player who gave up
 
     def suggest(self) -> int:
-        """Returns what the opponent would play in this position; the same each time."""
+        """Returns what the opponent would play in this position, or RESIGNS; the same each time."""
         key = jax.random.fold_in(self._rng_key, self.plies + 1)
         states = jax.tree.map(lambda leaf: leaf[None], self.state)
         return int(self._choose(self.opponent.params, key, states))
@@ -55,7 +56,7 @@ class Session(Line):
     def game_record(self) -> GameRecord:
         """Returns the game so far, the person's name being "person"."""
         players = ("person", self.opponent.name) if self.seat == 0 else (self.opponent.name, "person")
-        return self.record(players, self.seat if self.resigned else None)
+        return self.record(players, self.resigned)
 
 
 Ask = Callable[[str], str | None]
@@ -75,6 +76,10 @@ def converse(session: Session, ask: Ask, tell: Tell) -> None:
         if session.mover != session.seat:
             tell("(thinking)", "plain")
             action = session.suggest()
+            if action == RESIGNS:
+                session.resigned = 1 - session.seat
+                tell(f"{session.opponent.name} gives up. You won.", "result")
+                return
             name = game.move_name(session.state, action)
             session.play(action)
             tell(f"{session.opponent.name} plays {name}", "move")
@@ -98,7 +103,7 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
                 tell("Left the game.", "plain")
                 return False
             case "resign":
-                session.resigned = True
+                session.resigned = session.seat
                 tell(f"You resigned; {session.opponent.name} won.", "result")
                 return False
             case "help" | "?":
@@ -106,7 +111,9 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
             case "moves":
                 tell(" ".join(game.move_name(session.state, action) for action in session.legal), "plain")
             case "hint":
-                tell(f"{session.opponent.name} would play {game.move_name(session.state, session.suggest())}", "plain")
+                action = session.suggest()
+                would = "give up" if action == RESIGNS else f"play {game.move_name(session.state, action)}"
+                tell(f"{session.opponent.name} would {would}", "plain")
             case "undo":
                 if session.undo():
                     return True
@@ -142,7 +149,7 @@ def play_in_terminal(
         return line
 
     def tell(text: str, kind: str) -> None:
-        console.print(Text(text, style=_STYLES[kind]))
+        console.print(paint(game, text) if kind == "board" else Text(text, style=_STYLES[kind]))
 
     session = Session(game, opponent, seat, seed)
     if record is not None:
@@ -156,4 +163,4 @@ def play_in_terminal(
     return 0
 
 
-_STYLES = {"board": "bold", "move": "cyan", "fault": "red", "result": "bold green", "plain": ""}
+_STYLES = {"move": "cyan", "fault": "red", "result": "bold green", "plain": ""}

@@ -1,7 +1,7 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
-random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1 ·
-solver
+random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1,
+resign=-0.9 · solver
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from azjax.search import (
     rollout_model,
     uct_policy,
 )
-from azjax.selfplay import draw_move, network_model, search_policy
+from azjax.selfplay import draw_move, is_hopeless, network_model, search_policy
 from azjax.solver import action_values, solve
 from azjax.types import Variables
 from envs.core import Game, State
@@ -39,7 +39,10 @@ MOST_PLIES = 64
 """Deepest alpha-beta search."""
 
 ChooseFn = Callable[[Any, jax.Array, State], jax.Array]
-"""(params, rng_key, states [B, ...]) -> actions int32[B]; pure, so that the arena can compile it."""
+"""(params, rng_key, states [B, ...]) -> actions int32[B], or RESIGNS; pure, so that the arena can compile it."""
+
+RESIGNS = -1
+"""In the place of an action: the player gives the game up."""
 
 
 class Player(NamedTuple):
@@ -98,7 +101,7 @@ _EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
-    "run": ("simulations", "search", "temperature", "top_p"),
+    "run": ("simulations", "search", "temperature", "top_p", "resign"),
     "solver": (),
 }
 
@@ -149,6 +152,13 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     top_p = _number(word, "top_p", options.get("top_p", "1"), float, 0.0)
     if not 0 < top_p <= 1:
         raise ValueError(f"player {word!r}: got top_p={top_p}, expected a number above 0, at most 1")
+    resign = None
+    if "resign" in options:
+        if kind not in ("gumbel", "puct"):
+            raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
+        resign = _number(word, "resign", options["resign"], float, -1.0)
+        if resign >= 0:
+            raise ValueError(f"player {word!r}: got resign={resign}, expected a value below 0, such as -0.9")
     # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
     config = RunConfig(game=run.config.game, network=run.config.network, search=run.config.search)
     if run.config.learner.symmetry == "training_and_search":
@@ -166,7 +176,7 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
                 raise ValueError(f"player {word!r}: got temperature with search=alphabeta, expected another search")
             choose = _alphabeta_chooser(game, config, simulations)
         else:
-            choose = _search_chooser(game, config, simulations, kind, temperature)
+            choose = _search_chooser(game, config, simulations, kind, temperature, resign)
     return Player(word, choose, run.variables)
 
 
@@ -228,13 +238,16 @@ def _uct_chooser(game: Game, simulations: int, exploration: float) -> ChooseFn:
 
 
 @functools.lru_cache
-def _search_chooser(game: Game, config: RunConfig, simulations: int, kind: str, temperature: float) -> ChooseFn:
+def _search_chooser(
+    game: Game, config: RunConfig, simulations: int, kind: str, temperature: float, resign: float | None
+) -> ChooseFn:
     policy = search_policy(config, game, explore=False, simulations=simulations, algorithm=kind)
 
     def choose(params: Any, rng_key: jax.Array, states: State) -> jax.Array:
         search_key, move_key = jax.random.split(rng_key)
         output = policy(params, search_key, states, jnp.zeros(()))
-        return output.action if temperature == 0 else draw_move(move_key, output, temperature)
+        action = output.action if temperature == 0 else draw_move(move_key, output, temperature)
+        return action if resign is None else jnp.where(is_hopeless(output.search_tree, resign), RESIGNS, action)
 
     return choose
 

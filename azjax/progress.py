@@ -12,6 +12,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 HEARTBEAT_SECONDS = 8.0
 LINE_SECONDS = 5.0
@@ -30,6 +31,24 @@ def count(number: float) -> str:
         if abs(number) >= unit:
             return f"{number / unit:.1f}{name}"
     return f"{number:.0f}"
+
+
+def wrapped(fields: Mapping[str, str], width: int = 79) -> list[str]:
+    """Returns "name value | name value" in lines that a terminal of 80 columns shows whole, the later ones set in."""
+    lines: list[str] = []
+    for name, value in fields.items():
+        field = f"{name} {value}"
+        if lines and len(lines[-1]) + 3 + len(field) <= width:
+            lines[-1] += f" | {field}"
+        else:
+            lines.append(f"    {field}" if lines else field)
+    return lines
+
+
+def bar(done: int, whole: int, width: int = 24) -> str:
+    """Returns a bar of `width` characters, filled as far as a share of the whole is done."""
+    filled = round(width * min(done / max(whole, 1), 1))
+    return "━" * filled + "╌" * (width - filled)
 
 
 class Progress:
@@ -76,7 +95,10 @@ class Progress:
         if self._console.is_terminal:
             table = Table(show_header=False, box=None, pad_edge=False)
             for name, value in fields.items():
-                table.add_row(name, value)
+                done, slash, whole = value.partition("/")
+                if name == "step" and slash and done.isdigit() and whole.isdigit():
+                    value = f"{value}  {bar(int(done), int(whole))}"
+                table.add_row(name, Text(value))
             if self._live is None:
                 self._live = Live(console=self._console, auto_refresh=False)
                 self._live.start()
@@ -84,7 +106,8 @@ class Progress:
             self._last = now
         elif final or self._last_row == 0.0 or now - self._last_row >= LINE_SECONDS:
             self._last_row = now
-            self.say(" | ".join(f"{name} {value}" for name, value in fields.items()))
+            for line in wrapped(fields):
+                self.say(line)
 
     def _beat(self) -> None:
         while not self._stop.wait(0.5):

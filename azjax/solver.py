@@ -13,8 +13,8 @@ import numpy as np
 from azjax.expansion import check_no_chance, expand, facts, in_chunks, rows, size
 from envs.core import Game, State
 
-MOST_POSITIONS = 12_000_000
-"""Of a game that is solved; what it takes is about 100 bytes each, and a few microseconds a move of each."""
+MOST_POSITIONS = 2_000_000
+"""Of a game that is solved: more take minutes and gigabytes, for a layer's moves are made all at once."""
 
 
 class Solution(NamedTuple):

@@ -8,7 +8,7 @@ from jax.sharding import Mesh
 
 from azjax.arena import ask
 from azjax.expansion import expand, facts, joined, random_positions, row_bytes, rows, size
-from azjax.players import Player
+from azjax.players import RESIGNS, Player
 from azjax.rating import score_interval
 from envs.core import Game, State
 
@@ -145,7 +145,7 @@ def share_found(player: Player, wins: Wins, mesh: Mesh, seed: int = 0) -> dict[s
     share: dict[str, Any] = {"share": None, "ci95": None}
     if number:
         moves = ask(player, wins.states, mesh, seed)
-        found = int(wins.winning[np.arange(number), moves].sum())
+        found = int((wins.winning[np.arange(number), moves] & (moves != RESIGNS)).sum())
         value, lo, hi = score_interval(found, 0, number - found)
         share = {"share": value, "ci95": [lo, hi]}
     return {"moves": wins.moves, "positions": number, "found": found} | share

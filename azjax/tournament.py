@@ -149,7 +149,7 @@ def pair_results(records: Iterable[GameRecord]) -> list[PairResult]:
 
 def match_json(match: Match) -> dict[str, Any]:
     """Gives {"game", "a", "b", "games", "wins", "draws", "losses", "score", "ci95": [lo, hi], "distinct", "seconds",
-    "truncated"}, from a's side.
+    "truncated", "resigned"}, from a's side.
 
     `score` is points a game, a draw half a point; truncated games are draws.
     """
@@ -167,4 +167,5 @@ def match_json(match: Match) -> dict[str, Any]:
         "distinct": match.distinct,
         "seconds": round(match.seconds, 3),
         "truncated": sum(record.truncated for record in match.records),
+        "resigned": sum(record.end == "resignation" for record in match.records),
     }

@@ -167,6 +167,20 @@ class Grid:
         marked = ((words >> bit_of.astype(np.uint32)) & 1).astype(jnp.float32)
         return jnp.moveaxis(marked.reshape(len(sets), self.rows, self.columns), 0, -1)
 
+    def to_rows(self, bits: Bits) -> jax.Array:
+        """Returns uint32[rows], bit c of each row its column c: one array, where a board has many words."""
+        places = (divmod(row, self.rows_per_word) for row in range(self.rows))
+        row_bits = np.uint32((1 << self.columns) - 1)
+        return jnp.stack([(bits.words[word] >> np.uint32(at * self.columns)) & row_bits for word, at in places])
+
+    def from_rows(self, rows: jax.Array) -> Bits:
+        """Returns the set given as `to_rows` gives it."""
+        words = [jnp.uint32(0)] * self.num_words
+        for row in range(self.rows):
+            word, at = divmod(row, self.rows_per_word)
+            words[word] = words[word] | (rows[row] << np.uint32(at * self.columns))
+        return Bits(tuple(words))
+
     def pack(self, squares: jax.Array) -> Bits:
         """Returns the set given as bool[squares]."""
         weights = jnp.asarray(np.uint32(1) << (np.arange(self.squares) % self._squares_per_word).astype(np.uint32))

@@ -12,6 +12,7 @@
 
 import dataclasses
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,7 @@ from envs.core import (
 )
 
 _MAX_SIZE = 32
-_UNROLLED_SIZE = 10  # up to here a walk over enemy discs is laid out step by step, not as a loop
+_UNROLLED_SIZE = 10  # up to here a walk over enemy discs is laid out step by step; beyond, all are one loop of arrays
 _DIRECTIONS = (
     (Grid.north,),
     (Grid.south,),
@@ -43,6 +44,7 @@ _DIRECTIONS = (
     (Grid.south, Grid.east),
     (Grid.south, Grid.west),
 )
+_STEPS = tuple((down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0))  # the same
 
 
 @register_state
@@ -175,30 +177,64 @@ class Othello(Game):
 
     def _walked(self, start: Bits, theirs: Bits, direction: tuple) -> Bits:
         """Returns the discs of `theirs` that stand without a gap from the squares of `start` in a direction."""
-
-        def body(_, reached: Bits) -> Bits:
-            return reached | (self._moved(reached, direction) & theirs)
-
-        first = self._moved(start, direction) & theirs
-        steps = self.size - 3  # a row between two discs has size - 2 at most
-        return jax.lax.fori_loop(0, steps, body, first, unroll=self.size <= _UNROLLED_SIZE)
+        reached = self._moved(start, direction) & theirs
+        for _ in range(self.size - 3):  # a row between two discs has size - 2 at most
+            reached = reached | (self._moved(reached, direction) & theirs)
+        return reached
 
     def _moved(self, bits: Bits, direction: tuple) -> Bits:
         return functools.reduce(lambda moved, move: move(self.grid, moved), direction, bits)
 
     def _placements(self, mine: Bits, theirs: Bits) -> Bits:
         """Returns the empty squares on which a disc of `mine` outflanks one of `theirs`."""
-        ends = (self._moved(self._walked(mine, theirs, direction), direction) for direction in _DIRECTIONS)
-        return functools.reduce(Bits.__or__, ends) & ~(mine | theirs)
+        if self.size > _UNROLLED_SIZE:
+            ends = self.grid.from_rows(functools.reduce(jnp.bitwise_or, self._long_walks(mine, theirs).behind))
+        else:
+            moved = (self._moved(self._walked(mine, theirs, direction), direction) for direction in _DIRECTIONS)
+            ends = functools.reduce(Bits.__or__, moved)
+        return ends & ~(mine | theirs)
 
     def _outflanked(self, disc: Bits, mine: Bits, theirs: Bits) -> Bits:
         """Returns the discs of `theirs` that change colour when `disc` is placed; none for the empty set (a pass)."""
+        if self.size > _UNROLLED_SIZE:
+            walks = self._long_walks(disc, theirs)
+            closed = ((walks.behind & self.grid.to_rows(mine)[None]) != 0).any(1, keepdims=True)
+            return self.grid.from_rows(functools.reduce(jnp.bitwise_or, jnp.where(closed, walks.reached, 0)))
         turned = self.grid.empty()
         for direction in _DIRECTIONS:
             row = self._walked(disc, theirs, direction)
             closed = (self._moved(row, direction) & mine).any()
             turned = turned | select(closed, row, self.grid.empty())
         return turned
+
+    def _long_walks(self, start: Bits, theirs: Bits) -> "_Walks":
+        """Returns `_walked` for each of the eight directions at once, as one loop over arrays.
+
+        A board of 32 x 32 has as many words: laid out word by word and direction by direction, the step takes a minute
+        to compile.
+        """
+        row_bits = np.uint32(2**self.size - 1)
+        nothing = jnp.zeros(1, jnp.uint32)
+
+        def moved(rows: jax.Array, down: int, right: int) -> jax.Array:
+            if down:
+                rows = jnp.concatenate([nothing, rows[:-1]] if down > 0 else [rows[1:], nothing])
+            return rows << 1 & row_bits if right > 0 else rows >> 1 if right < 0 else rows
+
+        def all_moved(walks: jax.Array) -> jax.Array:
+            return jnp.stack([moved(rows, *step) for rows, step in zip(walks, _STEPS, strict=True)])
+
+        own, enemy = self.grid.to_rows(start)[None], self.grid.to_rows(theirs)[None]
+        first = all_moved(jnp.broadcast_to(own, (len(_STEPS), self.size))) & enemy
+        reached = jax.lax.fori_loop(0, self.size - 3, lambda _, walks: walks | (all_moved(walks) & enemy), first)
+        return _Walks(reached, all_moved(reached))
+
+
+class _Walks(NamedTuple):
+    """From a set of squares in each of the eight directions; boards as rows of bits."""
+
+    reached: jax.Array  # uint32[8, size], the discs that stand there without a gap
+    behind: jax.Array  # uint32[8, size], the same, one step on
 
 
 GAME = Othello()

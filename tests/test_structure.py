@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 ORDER = """
     __init__ config presets accelerators launch types boards network search charts openings selfplay targets replay
     learner step hosts interrupt expansion solver oracle players arena rating sprt tournament report curves manifest
-    checkpoint rundir metrics progress evaluation plan train line play analysis tactics perfect scaling book generations
-    bench engines web cli connect_four_program __main__
+    checkpoint rundir metrics progress evaluation plan train line play widget analysis tactics perfect scaling book
+    generations bench engines web cli connect_four_program __main__
 """.split()
 
 # A program of its own, which talks to azjax over pipes and may import one of them.

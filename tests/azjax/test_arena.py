@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from azjax.arena import play_match
-from azjax.players import Player, make_player
+from azjax.players import RESIGNS, Player, make_player
 from azjax.step import make_mesh
+from azjax.tournament import match_json, pair_results
 from envs.playback import check_records
 from envs.tic_tac_toe import GAME as TIC_TAC_TOE
 from envs.tic_tac_toe import TicTacToe
@@ -184,6 +185,24 @@ def test_a_game_that_is_cut_off_is_a_draw_and_says_so(mesh):
         assert record.truncated == (record.returns == (0.0, 0.0)) and len(record.actions) <= 5
 
 
+def quits(params, rng_key, states):
+    """Plays the lowest square twice, then gives up."""
+    return jnp.where(states.ply >= 4, RESIGNS, lowest(params, rng_key, states))
+
+
+def test_who_gives_up_loses_in_place_of_a_move(mesh):
+    match = play_match(TIC_TAC_TOE, Player("quits", quits, ()), RANDOM, games=40, mesh=mesh, lanes=LANES)
+    given_up = [(number, record) for number, record in enumerate(match.records) if record.end == "resignation"]
+    assert len(given_up) > 30 and match.losses >= len(given_up)
+    for number, record in given_up:
+        seat = number % 2
+        assert record.return_of(seat) == -1.0 and len(record.actions) == 4 + seat
+    check_records(TIC_TAC_TOE, match.records)
+    assert match_json(match)["resigned"] == len(given_up)
+    # Ratings count it as what it is.
+    assert sum(result.losses + result.wins for result in pair_results(match.records)) >= len(given_up)
+
+
 @pytest.mark.parametrize("games", [0, 1, 7, -2])
 def test_an_odd_number_of_games_is_refused(mesh, games):
     with pytest.raises(ValueError, match=re.escape(f"games: got {games}, expected an even number of at least 2")):
@@ -202,3 +221,17 @@ def test_uct_beats_random(mesh):
     )
     assert (match.wins + match.draws / 2) / 100 > 0.8
     assert match.distinct > 50
+
+
+@pytest.mark.slow
+def test_intervals_of_a_match_repeated_with_other_seeds_cover_its_score(mesh):
+    """Of 60 matches with seeds of their own, the intervals hold the score of all of them together."""
+    uct = make_player(TIC_TAC_TOE, "uct:8", no_run)
+    scores = []
+    for seed in range(60):
+        match = match_json(play_match(TIC_TAC_TOE, uct, RANDOM, games=50, mesh=mesh, seed=seed, lanes=50))
+        scores.append((match["score"], *match["ci95"]))
+    pooled = np.mean([score for score, _, _ in scores])
+    covered = np.mean([lo <= pooled <= hi for _, lo, hi in scores])
+    print(f"{covered:.3f} of 60 intervals hold {pooled:.3f}")
+    assert covered >= 0.88  # 95 % of 60: below 53 by chance once in a hundred times

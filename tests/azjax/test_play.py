@@ -11,7 +11,7 @@ import pytest
 
 import envs
 from azjax.play import Session, converse, play_in_terminal
-from azjax.players import Player, make_player
+from azjax.players import RESIGNS, Player, make_player
 from envs.playback import check_records
 
 GAME = envs.make("tic_tac_toe")
@@ -52,6 +52,17 @@ def test_a_game_that_is_lost_in_the_second_seat():
     told = talk("a2", "b2", seat=1)
     assert kinds(told, "move") == [f"first square plays {square}" for square in ("a1", "b1", "c1")]
     assert told[-1] == ("result", "You lost.")
+
+
+def test_an_opponent_may_give_up():
+    quits = Player("quitter", lambda p, k, states: jnp.full(states.ply.shape, RESIGNS, jnp.int32), ())
+    told = talk("b2", opponent=quits)
+    assert told[-1] == ("result", "quitter gives up. You won.")
+    assert kinds(talk("hint", opponent=quits), "plain")[1] == "quitter would give up"
+    session = Session(GAME, quits, 1)
+    converse(session, lambda prompt: None, lambda text, kind: None)
+    record = session.game_record()
+    assert (record.end, record.returns, record.players) == ("resignation", (-1.0, 1.0), ("quitter", "person"))
 
 
 def test_a_drawn_game():
@@ -124,7 +135,7 @@ def test_the_record_of_a_game():
     assert session.undo() and session.plies == 3  # c3 is taken back
     left = session.game_record()
     assert (left.players, left.actions, left.end) == (("first square", "person"), (0, 4, 1), "unfinished")
-    session.resigned = True
+    session.resigned = session.seat
     assert (session.game_record().end, session.game_record().returns) == ("resignation", (1.0, -1.0))
     for square in ("a2", "c1"):
         session.play(session.parse(square))

@@ -9,7 +9,7 @@ import pytest
 
 from azjax import network
 from azjax.config import LearnerConfig, NetworkConfig, RunConfig, SearchConfig
-from azjax.players import LoadedRun, make_player, parse_player, run_player
+from azjax.players import RESIGNS, LoadedRun, make_player, parse_player, run_player
 from envs.random_games import random_games
 from envs.tic_tac_toe import GAME as TIC_TAC_TOE
 
@@ -88,6 +88,9 @@ def loaded() -> LoadedRun:
         ("search=policy,top_p=0", "got top_p=0.0, expected a number above 0, at most 1"),
         ("search=policy,top_p=1.5", "got top_p=1.5, expected a number above 0, at most 1"),
         ("top_p=0.5", "got top_p with search=puct, expected search=policy"),
+        ("search=policy,resign=-0.9", "got resign with search=policy, expected search=gumbel or puct"),
+        ("resign=0.9", "got resign=0.9, expected a value below 0, such as -0.9"),
+        ("resign=-2", "got resign '-2', expected a number of at least -1.0"),
         ("temperature=-1", "got temperature '-1', expected a number of at least 0"),
         ("simulations=few", "got simulations 'few', expected a whole number"),
     ],
@@ -246,6 +249,21 @@ def test_search_without_exploration_is_the_same_whatever_the_key(loaded, positio
         player = run_player(TIC_TAC_TOE, loaded, "run:a", {"search": kind, "simulations": "6"})
         one, other = (compiled(player.choose)(player.params, jax.random.key(seed), states) for seed in (1, 2))
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_gives_up_where_every_move_loses(loaded):
+    #   O X O
+    #   . . X   X to move; O has two ways to win
+    #   O . X
+    state = doomed = TIC_TAC_TOE.init(KEY)
+    for move in (1, 0, 5, 6, 8, 2):
+        doomed = TIC_TAC_TOE.step(doomed, jnp.int32(move))
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), state, doomed)
+    player = run_player(TIC_TAC_TOE, loaded, "run:a", {"simulations": "200", "resign": "-0.5"})
+    moves = np.asarray(compiled(player.choose)(player.params, KEY, states))
+    assert moves[0] >= 0 and moves[1] == RESIGNS
+    stubborn = run_player(TIC_TAC_TOE, loaded, "run:a", {"simulations": "200"})
+    assert np.asarray(compiled(stubborn.choose)(stubborn.params, KEY, states)).min() >= 0
 
 
 def test_uct_takes_a_win_and_stops_one():

@@ -1,7 +1,9 @@
 """Giving up in self-play: who may, who would have, and whether that was wrong."""
 
 import functools
+import os
 import re
+import signal
 import types
 
 import jax
@@ -9,8 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.config import RunConfig, SelfPlayConfig
+from azjax import train
+from azjax.config import (
+    CheckpointConfig,
+    EvaluationConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfPlayConfig,
+)
 from azjax.replay import start_replay, write
+from azjax.rundir import RunDirectory
 from azjax.selfplay import Lanes, Resigning, SearchOutput, count, is_hopeless, play_ply, resign_share, start_lanes
 from envs.tic_tac_toe import GAME
 
@@ -107,3 +120,43 @@ def test_without_it_nothing_is_kept():
 def test_wrong_thresholds_are_refused(value):
     with pytest.raises(ValueError, match=re.escape(f"selfplay.resign_value: got {value!r}, expected a number from -1")):
         SelfPlayConfig(resign_value=value)
+
+
+@pytest.mark.slow
+def test_a_run_in_which_players_give_up_is_resumed_as_it_was(tmp_path, monkeypatch):
+    config = RunConfig(
+        game="tic_tac_toe",
+        steps=4,
+        devices=2,
+        network=NetworkConfig(width=16, blocks=0),
+        search=SearchConfig(simulations=8, dirichlet_alpha=1.0),
+        selfplay=SelfPlayConfig(lanes=32, plies=8, temperature_plies=4, resign_value=-0.1, no_resign_share=0.5),
+        replay=ReplayConfig(plies=32),
+        learner=LearnerConfig(batch=16, updates=1),
+        evaluation=EvaluationConfig(anchors=("random",), games=2, final_games=2, checkpoints=1, simulations=2),
+        checkpoint=CheckpointConfig(every=2),
+    )
+    assert train.train(config, tmp_path / "whole") == 0
+    original = train._Trainer._train_step
+
+    def stopping(self, state):
+        state, row = original(self, state)
+        if row["step"] == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return state, row
+
+    monkeypatch.setattr(train._Trainer, "_train_step", stopping)
+    assert train.train(config, tmp_path / "cut") == 143
+    monkeypatch.setattr(train._Trainer, "_train_step", original)
+    assert train.train(config, tmp_path / "cut") == 0
+    logs = [
+        [
+            {k: row[k] for k in row if k.endswith(("_in_step", "loss"))}
+            for row in RunDirectory(path).rows()
+            if "loss" in row
+        ]
+        for path in (tmp_path / "whole", tmp_path / "cut")
+    ]
+    assert logs[0] == logs[1] and len(logs[0]) == 4
+    totals = {name: sum(row[f"{name}_in_step"] for row in logs[0]) for name in ("resigned", "would_resign", "games")}
+    assert 0 < totals["resigned"] < totals["games"] and totals["would_resign"] > 0

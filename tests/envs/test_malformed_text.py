@@ -31,7 +31,10 @@ PIECES = [
     *(b"[" * 1500, b"(;" * 1500, b"\\" * 99),
     *(bytes([byte]) for byte in (*range(128), 0x80, 0x85, 0xA0, 0xC3, 0xE5, 0xFF)),
 ]
-GAMES = [envs.make(name) for name in ("go_9x9", "hex", "othello", "crosshair", "connect_four", "black_hole")]
+_NAMES = """
+    go_9x9 hex othello crosshair connect_four black_hole tic_tac_toe ultimate_tic_tac_toe backgammon
+"""
+GAMES = [envs.make(name) for name in _NAMES.split()]
 FAULT = re.compile(r"^file\.(sgf|jsonl): (line \d+(, column \d+)?: .|CA: got )", re.DOTALL)
 
 TEXTS = 50  # an example: Hypothesis takes longer over one than all the readers together

@@ -13,4 +13,6 @@ for (const name of tabs) {
     open(name === "runs");
   };
 }
-begin().catch((fault) => say(fault.message, true));
+begin()
+  .catch((fault) => say(fault.message, true))
+  .finally(() => (window.azjaxReady = true));

@@ -86,7 +86,8 @@ function show(now) {
     make("li", {}, make("button", { textContent: `${at + 1}. ${name}`, ariaCurrent: String(at + 1 === view.ply), onclick: () => visit(at + 1) }))
   );
   byId("moves").replaceChildren(...moves);
-  byId("moves").querySelector("[aria-current=true]")?.scrollIntoView({ block: "nearest" });
+  const current = byId("moves").querySelector("[aria-current=true]");
+  if (current) byId("moves").scrollTop = current.offsetTop - byId("moves").offsetTop - 40;
   controls();
 }
 

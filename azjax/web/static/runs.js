@@ -31,7 +31,7 @@ async function update() {
     const before = byId("games-run").value;
     fill(byId("games-run"), runs.map((run) => [run.name, run.name]), before);
     if (byId("games-run").value !== before) await files();
-    say(runs.length ? `${runs.length} runs` : "no run in runs/ yet: azjax train GAME begins one");
+    say(runs.length ? `${runs.length} ${runs.length === 1 ? "run" : "runs"}` : "no run in runs/ yet: azjax train GAME begins one");
   } catch (fault) {
     say(fault.message, true);
   }

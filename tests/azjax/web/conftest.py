@@ -42,7 +42,8 @@ def write_run(folder: Path, word: str, name: str) -> RunDirectory:
 
 @pytest.fixture(scope="session")
 def runs_folder(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
+    folder = tmp_path_factory.mktemp("web") / "runs"
+    folder.mkdir()
     run = write_run(folder, "tic_tac_toe", "small")
     rows: list[dict[str, Any]] = []
     for step in range(1, 21):

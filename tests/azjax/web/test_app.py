@@ -12,6 +12,7 @@ from azjax.web.roster import KINDS, Roster
 from azjax.web.table import MOST_TABLES
 from envs.record import from_json
 
+RECORD = '{"format": 1, "game": "%s", "players": ["a", "b"], "actions": [%s], "returns": null, "end": "unfinished"}'
 NETWORK = {"kind": "puct", "run": "small", "step": None, "simulations": 8}
 
 
@@ -149,7 +150,10 @@ def test_gumbel_searches_as_many_simulations_as_it_was_asked_for(ask, table):
     [
         ("b2 a1", ["b2", "a1"]),
         ("b2, a1,\n c3", ["b2", "a1", "c3"]),
-        ('{"format": 1, "game": "tic_tac_toe", "actions": [4], "returns": null, "end": "unfinished"}', ["b2"]),
+        (
+            RECORD % ("tic_tac_toe", "4"),
+            ["b2"],
+        ),
     ],
 )
 def test_setting_up_from_text(ask, text, moves):
@@ -166,7 +170,7 @@ def test_setting_up_from_text(ask, text, moves):
             "record: got one of hex",
         ),
         (
-            '{"format": 1, "game": "tic_tac_toe", "actions": [4, 4], "returns": null, "end": "unfinished"}',
+            RECORD % ("tic_tac_toe", "4, 4"),
             "event 2: got 4, which is not legal there",
         ),
     ],

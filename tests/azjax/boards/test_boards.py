@@ -1,0 +1,160 @@
+"""Drawings: what a picture of a known position holds, and that every game's every move can be chosen on its board."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from azjax.boards import Mark, animate, draw, draw_game, draw_marks, event_names, zones_of
+from azjax.boards.svg import FIRST, LIT, MARK, SECOND
+from azjax.boards.terminal import paint
+from azjax.line import Line, read_line
+from envs.record import GameRecord
+
+SVG = "{http://www.w3.org/2000/svg}"
+GAMES = [
+    *("tic_tac_toe", "connect_four", "crosshair", "black_hole", "othello", "hex", "ultimate_tic_tac_toe"),
+    *("backgammon", "go,size=5"),
+]
+
+
+def elements(svg: str, name: str, **attributes: str) -> list[ElementTree.Element]:
+    found = ElementTree.fromstring(svg).iter(f"{SVG}{name}")
+    return [one for one in found if all(one.get(key) == value for key, value in attributes.items())]
+
+
+def at(word: str, moves: str) -> str:
+    """The picture after moves, with what the last one did."""
+    line = read_line(envs.make(word), moves)
+    from azjax.boards import draw_move
+
+    before = line.position(line.plies - 1) if line.plies else None
+    return draw_move(line.game, line.state, before, line.action(line.plies)).svg()
+
+
+@pytest.mark.parametrize("word", GAMES)
+def test_every_move_of_a_random_game_can_be_chosen(word):
+    game = envs.make(word)
+    line, rng = Line(game), np.random.default_rng(0)
+    for ply in range(60):
+        if line.over:
+            break
+        drawing = draw(game, line.state)
+        paths = zones_of(game, line.state, line.legal)
+        ids = [zone.id for zone in drawing.zones]
+        assert len(set(ids)) == len(ids)
+        assert all(zone in ids for path in paths for zone in path)
+        buttons = [game.action_name(action) for action, path in zip(line.legal, paths, strict=True) if not path]
+        assert set(buttons) <= {"pass", "swap"}
+        if word != "backgammon":  # there two dice can take a checker off from one point
+            assert len(set(paths)) == len(paths)
+        if ply % 10 == 0:
+            root = ElementTree.fromstring(drawing.svg(choosable=True))
+            assert len([one for one in root.iter() if one.get("class") == "zone"]) == len(ids)
+            x_end, y_end = (float(size) for size in root.get("viewBox", "").split()[2:])
+            assert all(0 < zone.x < x_end and 0 < zone.y < y_end for zone in drawing.zones)
+        line.play(int(rng.choice(line.legal)))
+    record = line.record(("a", "b"))
+    assert draw(game, line.state)._repr_svg_().startswith("<svg")
+    assert len(event_names(game, record)) == len(record.actions)
+
+
+def test_a_won_line_is_lit():
+    assert len(elements(at("tic_tac_toe", "a1 b1 a2 b2 a3"), "rect", fill=LIT)) == 3
+    assert len(elements(at("tic_tac_toe", "a1 b1"), "rect", fill=LIT)) == 1
+
+
+def test_connect_four_rings_the_last_disc_or_the_four():
+    assert len(elements(at("connect_four", "1 2"), "circle", r="14")) == 1
+    assert len(elements(at("connect_four", "1 2 1 2 1 2 1"), "circle", r="14")) == 4
+
+
+def test_crosshair_lights_row_and_column_and_rings_what_flipped():
+    picture = at("crosshair", "d4 d5 d6")
+    # Red pinched d5 between d4 and d6. The cross through d6 is 13 squares.
+    assert len(elements(picture, "rect", fill=LIT)) == 13
+    assert len(elements(picture, "circle", stroke=MARK)) == 1
+    stones = elements(picture, "circle", fill=FIRST)
+    assert len(stones) == 3 and len(elements(picture, "circle", fill=SECOND)) == 1  # the dot of what it was
+
+
+def test_black_hole_shows_tiles_hole_and_the_deciding_ring():
+    picture = at("black_hole,rows=2", "a1 a2")
+    assert [one.text for one in elements(picture, "text") if one.text in ("1", "1")].count("1") >= 2
+    assert "next to the hole" not in picture and "ring 1: red 1, blue 1" in picture
+    five = envs.make("black_hole,rows=5")
+    line = Line(five, events=[*range(1, 15)])  # the hole is the top; its ring holds red 1 and blue 1
+    picture = draw(five, line.state).svg()
+    assert "ring 1: red 1, blue 1" in picture and "ring 2: red 5, blue 2, the lower sum wins" in picture
+
+
+def test_othello_counts_and_marks():
+    picture = at("othello", "c4")
+    assert "black 4, white 1" in picture and len(elements(picture, "circle", stroke=MARK)) == 1
+
+
+def test_go_shows_whose_the_points_are_at_the_end():
+    picture = at("go,size=3,komi=0", "b3 b2 a2 pass b1 pass c2 pass pass")
+    assert re.search(r"black \d+, white \d+ \+ 0", picture)
+
+
+def test_backgammon_is_seen_by_player_0_whoever_moves():
+    game = envs.make("backgammon")
+    line = Line(game, seed=1)
+    start = draw(game, line.state)
+    reds, blues = (len(elements(start.svg(), "circle", fill=colour)) for colour in (FIRST, SECOND))
+    assert (reds, blues) == (30 - 15, 30 - 15)
+    for source, _ in zones_of(game, line.state, line.legal):
+        assert source in ("p24", "p13", "p8", "p6")
+    while line.mover == 0:
+        line.play(line.legal[0])
+    for source, _ in zones_of(game, line.state, line.legal):
+        assert source in ("p1", "p12", "p17", "p19", "bar1")
+
+
+def test_a_game_without_a_drawing_is_drawn_from_its_text(double_turns):
+    state = jax.jit(double_turns.init)(jax.random.key(0))
+    drawing = draw(double_turns, state)
+    assert "TurnsState" in drawing.svg() and zones_of(double_turns, state, [0, 1]) == [(), ()]
+
+
+def test_marks_are_written_where_there_is_room_and_arrows_join_zones():
+    game = envs.make("tic_tac_toe")
+    drawing = draw(game, game.init(jax.random.key(0)))
+    marks = [Mark(zones=("b2",), share=1.0, lines=("40", "50%", "+0.10")), Mark(zones=(), share=0.5)]
+    over = drawing.svg(draw_marks(drawing, marks))
+    assert {"40", "50%", "+0.10"} <= {one.text for one in elements(over, "text")}
+    assert len(elements(drawing.svg(draw_marks(drawing, [Mark(zones=("a1", "c3"), share=1.0)])), "polygon")) == 1
+
+
+def test_a_game_moves_by_itself():
+    game = envs.make("tic_tac_toe")
+    record = GameRecord(game="tic_tac_toe", actions=(4, 0, 3), returns=None, end="unfinished")
+    drawings = draw_game(game, record)
+    svg = animate(drawings, seconds=1, pause=1, names=event_names(game, record))
+    clocks = elements(svg, "animate")
+    assert [clock.get("dur") for clock in clocks] == ["5s"] * 4
+    assert clocks[1].get("values") == "hidden;visible;hidden"
+    assert clocks[1].get("keyTimes") == "0.00000;0.20000;0.40000"
+    assert [group.get("visibility") for group in elements(svg, "g")] == ["hidden"] * 3 + ["visible"]
+    assert "3. a2" in svg
+    with pytest.raises(ValueError, match="got 0 drawings"):
+        animate([])
+
+
+def test_colour_keeps_every_character():
+    for word in GAMES:
+        game = envs.make(word)
+        board = game.render(Line(game).state)
+        painted = paint(game, board)
+        assert painted.plain == board
+    go = envs.make("go_19x19")
+    head = go.render(go.init(jax.random.key(0))).splitlines()[0]
+    assert "O" in head and not any(span.start < len(head) for span in paint(go, head + "\n 1 X O").spans)
+    state = jax.jit(envs.make("crosshair").step)(Line(envs.make("crosshair")).state, jnp.int32(0))
+    styles = {str(span.style) for span in paint(envs.make("crosshair"), envs.make("crosshair").render(state)).spans}
+    assert {"bold red", "green", "dim"} <= styles

@@ -1,0 +1,46 @@
+"""Curves: where points lie, what is left out, ticks at round numbers."""
+
+import math
+import xml.etree.ElementTree as ElementTree
+
+from azjax.charts import Curve, draw_curves
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg: str) -> list[str]:
+    return [one.text or "" for one in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_points_lie_where_their_numbers_say():
+    curve = Curve(name="a", x=[0, 50, 100], y=[-1, 0, 1])
+    svg = draw_curves([curve], title="T", x_label="games", y_range=(-1, 1), height=240)
+    (line,) = ElementTree.fromstring(svg).iter(f"{SVG}polyline")
+    corners = [tuple(map(float, pair.split(","))) for pair in line.get("points", "").split()]
+    assert corners == [(58, 200), (302, 115), (546, 30)]
+    assert {"0", "20", "100", "-1", "-0.5", "1", "games", "T"} <= set(texts(svg))
+
+
+def test_what_is_not_finite_leaves_a_gap():
+    svg = draw_curves([Curve(name="a", x=range(5), y=[1, 2, math.nan, 3, 4])], title="T", x_label="step")
+    assert svg.count("<polyline") == 2
+
+
+def test_intervals_are_a_band_and_bars():
+    curve = Curve(name="a", x=[1, 2], y=[0, 1], low=[-1, 0], high=[1, math.inf], dots=True)
+    svg = draw_curves([curve, Curve(name="b", x=[1], y=[2])], title="T", x_label="x")
+    assert svg.count("<polygon") == 0 and svg.count("<circle") == 3  # one end is unbounded: no band of one point
+    assert {"a", "b"} <= set(texts(svg))
+
+
+def test_nothing_yet():
+    assert "nothing yet" in draw_curves([Curve(name="a", x=[], y=[])], title="T", x_label="x")
+
+
+def test_one_value_alone_is_drawn():
+    svg = draw_curves([Curve(name="a", x=[3], y=[7])], title="<T>", x_label="x", marker=3)
+    assert svg.count("<circle") == 1 and "&lt;T&gt;" in svg
+
+
+def test_large_numbers_are_short():
+    assert {"2M", "4M"} <= set(texts(draw_curves([Curve(name="a", x=[0, 5e6], y=[0, 1])], title="T", x_label="x")))
