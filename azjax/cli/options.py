@@ -125,7 +125,7 @@ class Match:
     sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
     """Stop as soon as it is decided whether A is ELO0 or ELO1 stronger (errors of 5 %), at the latest after GAMES."""
     out: Directory = None
-    """Write match.json and the games, games.jsonl and where the game has it games.sgf, into this directory."""
+    """Write match.json and the games, games.jsonl and where the game has it games.sgf or .pgn, into this directory."""
     json: Json = False
     """Print one JSON object."""
 
@@ -229,7 +229,7 @@ class Play:
     simulations: Optional = None
     """Of the agent's search, and of hints; the run's own when left out."""
     record: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Add the game to this file, .jsonl or .sgf (Go, Hex, Othello), also when it is left before its end."""
+    """Add the game to this file, .jsonl, .sgf (Go, Hex, Othello) or .pgn (chess), even when it is left early."""
     seed: int = 0
     """Of the opponent's random choices."""
 
@@ -304,7 +304,7 @@ class Analyze:
     position: Annotated[str | None, arg(metavar="TEXT")] = None
     """A position in the game's own notation, where it has one (FEN, SFEN)."""
     record: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Review a recorded game (.jsonl, .sgf): value and mistakes, ply by ply."""
+    """Review a recorded game (.jsonl, .sgf, .pgn): value and mistakes, ply by ply."""
     number: int = 1
     """Which game of the file, from 1."""
     wins: Optional = None
