@@ -16,7 +16,7 @@ from azjax.players import LoadedRun
 from azjax.report import save_picture
 from azjax.search import TreeSearch
 from azjax.selfplay import network_model
-from envs.chance import step_event
+from envs.chance import event_name, step_event
 from envs.core import Game, State
 
 MISTAKE = 0.2
@@ -105,8 +105,7 @@ class Analyst:
     def _line(self, state: State, events: Sequence[int]) -> list[str]:
         names = []
         for event in events:
-            outcome = event - self.game.num_actions
-            names.append(f"({outcome})" if outcome >= 0 else self.game.move_name(state, event))
+            names.append(event_name(self.game, state, event))
             state = self.step(state, event)
         return names
 

@@ -28,6 +28,11 @@ def step_event(game: Game, state: State, event: jax.Array) -> State:
     return jax.tree.map(functools.partial(jnp.where, event >= game.num_actions), drawn, moved)
 
 
+def event_name(game: Game, state: State, event: int) -> str:
+    """Returns an event of `step_event` as people write it (host side): a move's name, or an outcome in parentheses."""
+    return game.move_name(state, event) if event < game.num_actions else f"({event - game.num_actions})"
+
+
 def play_chance(game: Game, rng_key: jax.Array, states: State) -> tuple[State, jax.Array]:
     """Draws an outcome in every game that waits for one.
 

@@ -1,5 +1,6 @@
 """Which drawing belongs to which game."""
 
+import functools
 import importlib
 import types
 from collections.abc import Sequence
@@ -8,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from azjax.boards.drawing import Drawing
+from envs.chance import event_name, step_event
 from envs.core import Game, State
-from envs.random_games import apply_event
 from envs.record import GameRecord
 
 _ARTISTS = {
@@ -61,12 +62,11 @@ def zones_of(game: Game, state: State, actions: Sequence[int]) -> list[tuple[str
 def draw_game(game: Game, record: GameRecord) -> list[Drawing]:
     """Draws every position of a game that keeps the rules (`envs.playback.check_records` says whether it does)."""
     state = jax.jit(game.init)(jax.random.key(0))
-    advance = jax.jit(lambda state, event: apply_event(game, state, event))
+    advance = jax.jit(functools.partial(step_event, game))
     drawings = [draw(game, state)]
     for event in record.actions:
-        is_move = event < game.num_actions
-        after = advance(state, jnp.int32(event if is_move else event - game.num_actions))
-        drawings.append(draw_move(game, after, state, event if is_move else None))
+        after = advance(state, jnp.int32(event))
+        drawings.append(draw_move(game, after, state, event if event < game.num_actions else None))
         state = after
     return drawings
 
@@ -74,14 +74,11 @@ def draw_game(game: Game, record: GameRecord) -> list[Drawing]:
 def event_names(game: Game, record: GameRecord) -> Sequence[str]:
     """Returns the moves of a game as people write them, outcomes of dice in parentheses."""
     state = jax.jit(game.init)(jax.random.key(0))
-    advance = jax.jit(lambda state, event: apply_event(game, state, event))
+    advance = jax.jit(functools.partial(step_event, game))
     names = []
     for event in record.actions:
-        if event < game.num_actions:
-            names.append(game.move_name(state, event))
-        else:
-            names.append(f"({event - game.num_actions})")
-        state = advance(state, jnp.int32(event if event < game.num_actions else event - game.num_actions))
+        names.append(event_name(game, state, event))
+        state = advance(state, jnp.int32(event))
     return names
 
 

@@ -9,6 +9,7 @@ from azjax.charts import draw_tree
 from azjax.line import Line
 from azjax.search import Simulation
 from azjax.web.roster import Agent, Shared
+from envs.chance import event_name
 from envs.core import Game
 
 SHOWS = ("all", "visits", "prior", "q")
@@ -114,9 +115,7 @@ class Lens:
         return [self._name(node, event) for node, event in zip(last.nodes, last.events, strict=False)]
 
     def _name(self, node: int, event: int) -> str:
-        if event >= self._game.num_actions:
-            return f"({event - self._game.num_actions})"  # an outcome of the dice
-        return self._game.move_name(self._search.state_of(node), event)
+        return event_name(self._game, self._search.state_of(node), event)
 
     def _names(self, events: tuple[int, ...]) -> list[str]:
         """Returns a line from the root by name; its nodes are in the tree but for the last one."""
