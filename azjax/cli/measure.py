@@ -88,8 +88,12 @@ def rate(options: Rate) -> int:
             **_openings(game, options),
             on_match=lambda result: print(_match_line(result), file=sys.stderr, flush=True),
         )
-    anchored = any(ANCHORS[0] in (result.a, result.b) for result in results)
-    ratings = fit_ratings(results, anchors={ANCHORS[0]: 0.0} if anchored else {})
+    names = {name for result in results for name in (result.a, result.b)}
+    for name in options.anchor_elos:
+        if name not in names:
+            raise ValueError(f"--anchors: got {name}, which played no game; expected one of {', '.join(sorted(names))}")
+    anchors = options.anchor_elos or ({ANCHORS[0]: 0.0} if ANCHORS[0] in names else {})
+    ratings = fit_ratings(results, anchors=anchors, prior_draws=options.prior_draws)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         write_ratings(options.out / "ratings.json", ratings)

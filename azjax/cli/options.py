@@ -174,6 +174,10 @@ class Rate:
     """Openings to play in turn in place of random ones: a line each, MOVE MOVE ... or NAME: MOVE MOVE ..."""
     lanes: int = 512
     """Games side by side, at most."""
+    anchors: Annotated[tuple[str, ...], arg(metavar="PLAYER=ELO ...")] = ()
+    """Players whose Elo is held; random=0 when left out, and without random the players' mean is 0."""
+    prior_draws: float = 2.0
+    """Virtual draws that each player brings, so that one who won every game has a finite rating; 0: none."""
     simulations: Annotated[tuple[int, ...], arg(metavar="N ...")] = ()
     """Rate every searching player at each of these numbers; with --out also scaling.png and scaling.json: Elo against
     simulations and against the time of a move."""
@@ -186,6 +190,9 @@ class Rate:
         _seed(self.seed)
         _opening(self.opening_plies, self.openings)
         _at_least("lanes", self.lanes, 1)
+        _ = self.anchor_elos  # which checks them
+        if not 0 <= self.prior_draws < 1e6:
+            raise ValueError(f"--prior-draws: got {self.prior_draws}, expected a number of at least 0")
         if self.files:
             if self.run is not None or self.players or self.simulations:
                 raise ValueError(
@@ -201,6 +208,24 @@ class Rate:
             raise ValueError("got no GAME, expected GAME PLAYER PLAYER ..., or --run DIR, or --games FILE")
         if self.run is None and len(self.players) < (1 if len(self.simulations) > 1 else 2):
             raise ValueError(f"players: got {len(self.players)}, expected at least 2, or --run DIR, or --games FILE")
+
+    @property
+    def anchor_elos(self) -> dict[str, float]:
+        """The players and numbers of --anchors.
+
+        Raises:
+          ValueError: an entry has no number.
+        """
+        anchors = {}
+        for text in self.anchors:
+            name, _, elo = text.rpartition("=")
+            try:
+                anchors[name] = float(elo)
+            except ValueError:
+                name = ""
+            if not name or not abs(anchors[name]) < 1e5:
+                raise ValueError(f"--anchors: got {text!r}, expected PLAYER=ELO, such as uct:400=1000")
+        return anchors
 
     @property
     def games_a_pair(self) -> int:
