@@ -1,7 +1,7 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
 random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1,
-resign=-0.9 · solver
+resign=0.05 · solver
 """
 
 import dataclasses
@@ -156,9 +156,10 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     if "resign" in options:
         if kind not in ("gumbel", "puct"):
             raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
-        resign = _number(word, "resign", options["resign"], float, -1.0)
-        if resign >= 0:
-            raise ValueError(f"player {word!r}: got resign={resign}, expected a value below 0, such as -0.9")
+        points = _number(word, "resign", options["resign"], float, 0.0)
+        if not 0 < points < 0.5:
+            raise ValueError(f"player {word!r}: got resign={points}, expected points of a game below 0.5, such as 0.05")
+        resign = 2 * points - 1
     # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
     config = RunConfig(game=run.config.game, network=run.config.network, search=run.config.search)
     if run.config.learner.symmetry == "training_and_search":
