@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax import hosts
 from azjax.openings import Opening, listed_openings, merge, random_openings
-from azjax.outside import AnyPlayer, OutsidePlayer
+from azjax.outside import Answer, AnyPlayer, OutsidePlayer
 from azjax.players import RESIGNS, ChooseFn, Player
 from azjax.referee import Referee
 from azjax.step import AXIS
@@ -64,8 +64,8 @@ def play_match(
 ) -> Match:
     """Plays `games` games between a and b; game 2i and 2i + 1 have the same opening and exchanged seats.
 
-    A truncated game counts as a draw and says so in its record. A player who gives up (RESIGNS) loses; an outside
-    player may forfeit a game too, and the record says why.
+    A truncated game counts as a draw and says so in its record. A player may give a game up (RESIGNS), an outside one
+    forfeit it too; the record says how and why.
 
     Args:
       game: the rules.
@@ -106,28 +106,28 @@ def play_match(
     opened = [len(moves) for moves in actions]
     results: list[GameRecord | None] = [None] * games
     states = load(starts, game_of // 2)
-    alive, gave_up = np.ones(num_lanes, bool), np.zeros(num_lanes, bool)
     referee = None
     if outside:
         referee = Referee(game, num_lanes, seed, opening_actions, advance)
         for lane in range(num_lanes):
             referee.place(lane, lane)
+    given_up: dict[int, Answer] = referee.given_up if referee else {}
+    alive = np.ones(num_lanes, bool)
     done = number = 0
     while alive.any():
         mover, over, truncated, returns = map(np.asarray, look(states))
         refill = np.zeros(num_lanes, bool)
-        for lane in np.flatnonzero(alive & (over | gave_up)):
-            g, note = int(game_of[lane]), ""
-            result, end = returns[lane], "plies" if truncated[lane] else "rules"
-            if gave_up[lane]:
-                result, end, gave_up[lane] = _LOST_BY[mover[lane]], "resignation", False
-                if referee and (answer := referee.given_up.pop(int(lane), None)):
-                    end, note = answer.end, answer.reason
+        for lane in sorted({*np.flatnonzero(alive & over).tolist(), *given_up}):
+            g = int(game_of[lane])
+            if gave_up := given_up.pop(lane, None):
+                pair, end, note = _LOST_BY[mover[lane]], gave_up.end, gave_up.reason
+            else:
+                pair, end, note = returns[lane].tolist(), "plies" if truncated[lane] else "rules", ""
             results[g] = GameRecord(
                 game=game.id,
                 players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
                 actions=tuple(actions[g]),
-                returns=(float(result[0]), float(result[1])),
+                returns=(pair[0], pair[1]),
                 end=end,
                 opening_plies=opened[g],
                 note=note,
@@ -158,7 +158,6 @@ def play_match(
             if isinstance(player, OutsidePlayer):
                 assert referee is not None
                 moves[waiting] = referee.ask(player, waiting)
-                gave_up[waiting] = moves[waiting] == RESIGNS
                 continue
             waiting = waiting[:width]
             # Lanes that find no room wait for the next round; padding repeats the first.
@@ -168,7 +167,8 @@ def play_match(
             choose = _chooser(player.choose, mesh)
             chosen = choose(player.params, jax.random.fold_in(key, number), load(states, rows))
             moves[waiting] = chosen[: waiting.size]
-            gave_up[waiting] = moves[waiting] == RESIGNS
+            for lane in waiting[moves[waiting] == RESIGNS]:
+                given_up[int(lane)] = Answer(None, "resignation", "gave up")
         if referee:
             referee.write(moves)
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))

@@ -37,7 +37,7 @@ class Evaluation:
 
 
 def keep_games(run: RunDirectory, game: Game, match: Match) -> None:
-    """Writes a match's games to games/A-vs-B.jsonl (and .sgf); a match that is played again replaces the files."""
+    """Writes a match's games to games/A-vs-B.jsonl (and .sgf or .pgn); a match played again replaces the files."""
     if not run.writes:
         return
     run.games_path.mkdir(exist_ok=True)

@@ -4,7 +4,16 @@ from collections.abc import Sequence
 
 from azjax import engines
 from azjax.outside import Answer, AnyPlayer, OutsidePlayer, Question
-from azjax.players import ENGINES, LoadedRun, LoadRunFn, make_player, option_number, parse_player, run_of_player
+from azjax.players import (
+    ENGINES,
+    LoadedRun,
+    LoadRunFn,
+    make_player,
+    option_number,
+    parse_player,
+    resign_value,
+    run_of_player,
+)
 from azjax.thinker import Thinker
 from envs.core import Game
 
@@ -34,7 +43,7 @@ def any_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
         run_of_player(game, word, load_run),
         word,
         seconds=option_number(word, "seconds", options["seconds"], float, 0.001),
-        resign=option_number(word, "resign", options.get("resign", "-1"), float, -1.0),
+        resign=resign_value(word, options.get("resign")),
     )
 
 
@@ -43,7 +52,7 @@ class ClockPlayer(OutsidePlayer):
 
     most_games = 1
 
-    def __init__(self, game: Game, agent: LoadedRun, name: str, *, seconds: float, resign: float = -1.0):
+    def __init__(self, game: Game, agent: LoadedRun, name: str, *, seconds: float, resign: float | None = None):
         """Compiles, so that no move pays for it.
 
         Args:
@@ -51,7 +60,7 @@ class ClockPlayer(OutsidePlayer):
           agent: whose network evaluates.
           name: the player's.
           seconds: of a move.
-          resign: it gives up where the value of its best move is below this; -1: never.
+          resign: it gives up where it expects a value below this, from -1 to 0; None: never.
 
         Raises:
           ValueError: the game has dice.
@@ -74,6 +83,6 @@ class ClockPlayer(OutsidePlayer):
         thinker.place(None, question.moves)
         thinker.think_for(self._seconds)
         best = thinker.thought().lines[0]
-        if best.q < self._resign:
-            return Answer(None, "resignation", f"gave up at {best.q:+.2f}")
+        if self._resign is not None and best.q < self._resign:
+            return Answer(None, "resignation", f"gave up at {50 * (best.q + 1):.1f} %")
         return Answer(thinker.game.parse_move(thinker.state, best.moves[0]))

@@ -1,8 +1,8 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
 random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1,
-resign=-0.9 · solver · and, in azjax/opponents.py, run:runs/NAME,seconds=1 · gtp:gnugo,level=1 ·
-uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish
+resign=0.05 · solver · gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines:
+azjax/opponents.py)
 """
 
 import dataclasses
@@ -109,7 +109,7 @@ _EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver", "gtp:gnugo,level=1"
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
-    "run": ("simulations", "search", "temperature", "top_p", "resign", "seconds"),
+    "run": ("simulations", "search", "temperature", "top_p", "seconds", "resign"),
     "solver": (),
 }
 
@@ -167,13 +167,9 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     top_p = option_number(word, "top_p", options.get("top_p", "1"), float, 0.0)
     if not 0 < top_p <= 1:
         raise ValueError(f"player {word!r}: got top_p={top_p}, expected a number above 0, at most 1")
-    resign = None
-    if "resign" in options:
-        if kind not in ("gumbel", "puct"):
-            raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
-        resign = option_number(word, "resign", options["resign"], float, -1.0)
-        if resign >= 0:
-            raise ValueError(f"player {word!r}: got resign={resign}, expected a value below 0, such as -0.9")
+    resign = resign_value(word, options.get("resign"))
+    if resign is not None and kind not in ("gumbel", "puct"):
+        raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
     # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
     config = RunConfig(game=run.config.game, network=run.config.network, search=run.config.search)
     if run.config.learner.symmetry == "training_and_search":
@@ -204,6 +200,21 @@ def option_number(word: str, name: str, text: str, kind: type, least: float) -> 
         what = "a whole number" if kind is int else "a number"
         raise ValueError(f"player {word!r}: got {name} {text!r}, expected {what} of at least {least}")
     return value
+
+
+def resign_value(word: str, text: str | None) -> float | None:
+    """Returns the value, from -1 to below 0, under which a player gives up: `text` says how many points of a game that
+    is, as the paper's 0.05. None where the option is not given.
+
+    Raises:
+      ValueError: it is no such number.
+    """
+    if text is None:
+        return None
+    points = option_number(word, "resign", text, float, 0.0)
+    if not 0 < points < 0.5:
+        raise ValueError(f"player {word!r}: got resign={points}, expected points of a game below 0.5, such as 0.05")
+    return 2 * points - 1
 
 
 @functools.lru_cache

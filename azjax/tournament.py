@@ -150,7 +150,7 @@ def pair_results(records: Iterable[GameRecord]) -> list[PairResult]:
 
 def match_json(match: Match) -> dict[str, Any]:
     """Gives {"game", "a", "b", "games", "wins", "draws", "losses", "score", "ci95": [lo, hi], "distinct", "seconds",
-    "truncated", "resigned", "given_up": [{"player", "end", "reason", "games"}]}, from a's side.
+    "truncated", "given_up": [{"player", "end", "reason", "games"}]}, from a's side.
 
     `score` is points a game, a draw half a point; truncated games are draws; `given_up` counts games that a player
     resigned or forfeited, by how and why.
@@ -169,7 +169,6 @@ def match_json(match: Match) -> dict[str, Any]:
         "distinct": match.distinct,
         "seconds": round(match.seconds, 3),
         "truncated": sum(record.truncated for record in match.records),
-        "resigned": sum(record.end == "resignation" for record in match.records),
         "given_up": given_up(match.records),
     }
 

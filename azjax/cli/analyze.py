@@ -14,7 +14,7 @@ from rich.console import Console
 from azjax.analysis import Analyst, mistakes, position_table, review_game, value_curve
 from azjax.book import book_table, most_played, prevalence, read_lines, selfplay_beginnings, write_book
 from azjax.checkpoint import Checkpoints
-from azjax.cli.options import Analyze
+from azjax.cli.strength import Analyze
 from azjax.generations import judge_generations, play_held_out, write_generations
 from azjax.openings import play_words, read_openings
 from azjax.oracle import oracle

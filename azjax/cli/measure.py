@@ -11,8 +11,8 @@ from rich.console import Console
 from azjax.arena import Match as Result
 from azjax.arena import play_match
 from azjax.checkpoint import Checkpoints
-from azjax.cli.options import Match, Rate
 from azjax.cli.start import Telling, players_of, start
+from azjax.cli.strength import Match, Rate
 from azjax.curves import write_training
 from azjax.evaluation import training_points
 from azjax.openings import read_openings
@@ -88,8 +88,12 @@ def rate(options: Rate) -> int:
             **_openings(game, options),
             on_match=lambda result: print(_match_line(result), file=sys.stderr, flush=True),
         )
-    anchored = any(ANCHORS[0] in (result.a, result.b) for result in results)
-    ratings = fit_ratings(results, anchors={ANCHORS[0]: 0.0} if anchored else {})
+    names = {name for result in results for name in (result.a, result.b)}
+    for name in options.anchor_elos:
+        if name not in names:
+            raise ValueError(f"--anchors: got {name}, which played no game; expected one of {', '.join(sorted(names))}")
+    anchors = options.anchor_elos or ({ANCHORS[0]: 0.0} if ANCHORS[0] in names else {})
+    ratings = fit_ratings(results, anchors=anchors, prior_draws=options.prior_draws)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         write_ratings(options.out / "ratings.json", ratings)

@@ -13,7 +13,7 @@ from azjax.engines.words import find_engine, parse_engine
 from azjax.opponents import any_player
 from azjax.outside import Question
 from azjax.play import Session
-from azjax.players import RESIGNS, make_player, parse_player
+from azjax.players import make_player, parse_player
 from azjax.step import make_mesh
 from azjax.tournament import match_json
 from envs.playback import check_records
@@ -181,12 +181,11 @@ def test_a_person_plays_an_engine_in_the_terminal():
     player = fake("resign@3", "B2", "C1")
     session = Session(GO, player, 0)
     session.play(session.parse("a1"))
-    assert GO.action_name(session.suggest()) == "B2"
-    session.play(session.suggest())  # the engine plays C1: it is told to take B2 back first
+    assert GO.action_name(session.suggest().action) == "B2"
+    session.reply()  # the engine plays C1: it is told to take B2 back first
     assert session.undo() and session.plies == 0
     session.play(session.parse("a2"))
-    assert session.suggest() == RESIGNS
-    session.resigned = 1
+    assert session.reply() is None and session.result().endswith("resigned.")
     assert (session.game_record().end, session.game_record().returns) == ("resignation", (1.0, -1.0))
     assert session.game_record().note == "resigned"
     player.close()

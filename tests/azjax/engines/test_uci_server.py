@@ -86,8 +86,8 @@ def test_no_line_ends_a_conversation_about_shogi(usi_talk):
 
 @pytest.mark.slow
 def test_python_chess_plays_with_it(chess_run):
-    import chess
-    import chess.engine
+    chess = pytest.importorskip("chess")
+    pytest.importorskip("chess.engine")
 
     command = [sys.executable, "-m", "azjax", "engine", "uci", "--run", chess_run]
     with chess.engine.SimpleEngine.popen_uci(command, timeout=300) as engine:
