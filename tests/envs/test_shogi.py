@@ -193,7 +193,7 @@ def test_games_of_a_side_that_mostly_checks():
     """Perpetual check is rare in random games: here one side checks when it can, and the results are the twin's."""
     step, _, _ = _compiled()
     draw, endings = random.Random(1), collections.Counter()
-    for text in [_KING_AND_ROOK, "k8/9/9/9/9/9/9/8K/8r w - 1", "1k7/9/9/9/9/9/9/9/K6RR b - 1"] * 4:
+    for text in [_KING_AND_ROOK, "k8/9/9/9/9/9/9/7K1/8r w - 1", "1k7/9/9/9/9/9/9/9/K6RR b - 1"] * 4:
         placed = sfen.parse(text)
         state, line = _GAME.parse_position(text), Line(placed.position, placed.ply)
         checker = placed.position.turn
