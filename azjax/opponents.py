@@ -52,8 +52,17 @@ class ClockPlayer(OutsidePlayer):
 
     most_games = 1
 
-    def __init__(self, game: Game, agent: LoadedRun, name: str, *, seconds: float, resign: float | None = None):
-        """Compiles, so that no move pays for it.
+    def __init__(
+        self,
+        game: Game,
+        agent: LoadedRun,
+        name: str,
+        *,
+        seconds: float,
+        resign: float | None = None,
+        megabytes: int = 64,
+    ):
+        """Compiles nothing yet: the first move does, and still has its whole time.
 
         Args:
           game: what it plays.
@@ -61,13 +70,13 @@ class ClockPlayer(OutsidePlayer):
           name: the player's.
           seconds: of a move.
           resign: it gives up where it expects a value below this, from -1 to 0; None: never.
+          megabytes: of its tree.
 
         Raises:
           ValueError: the game has dice.
         """
         self.name, self._seconds, self._resign = name, seconds, resign
-        self._thinker = Thinker(game, agent, megabytes=256)
-        self._thinker.warm_up()
+        self._thinker = Thinker(game, agent, megabytes=megabytes)
 
     def ask(self, questions: Sequence[Question]) -> list[Answer]:
         return [self._answer(question) for question in questions]

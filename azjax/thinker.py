@@ -245,6 +245,7 @@ class Thinker:
 
     def think_for(self, seconds: float) -> None:
         """Adds simulations for so long, by the clock on the wall, at least one; less if the tree is full."""
+        self.warm_up()
         deadline = time.perf_counter() + seconds
         while self.think() and time.perf_counter() < deadline:
             pass

@@ -167,7 +167,7 @@ def test_games_against_stockfish_are_played_to_their_end(options):
 @pytest.mark.skipif(not installed("fairy-stockfish"), reason="Fairy-Stockfish is not installed")
 def test_games_of_shogi_against_fairy_stockfish_are_played_to_their_end():
     shogi = envs.make("shogi")
-    fairy = any_player(shogi, "usi:fairy-stockfish,skill=-10,nodes=200", None)
+    fairy = any_player(shogi, "usi:fairy-stockfish,nodes=500", None)
     match = play_match(shogi, make_player(shogi, "random", None), fairy, games=4, mesh=make_mesh(1), seed=2)
     assert match.losses == 4 and {record.end for record in match.records} <= {"rules", "resignation"}
     check_records(shogi, match.records)
