@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from azjax.curves import COLORS, MARKERS, finite, plain, tidy
 from azjax.expansion import random_positions, rows, size
+from azjax.outside import AnyPlayer
 from azjax.players import Player, parse_player
 from azjax.rating import Ratings
 from azjax.report import save_json, save_picture
@@ -80,10 +81,11 @@ def seconds_a_move(game: Game, player: Player) -> float:
 
 
 def scaling_points(
-    game: Game, scaled: Sequence[Scaled], players: Sequence[Player], ratings: Ratings
+    game: Game, scaled: Sequence[Scaled], players: Sequence[AnyPlayer], ratings: Ratings
 ) -> list[ScalingPoint]:
     """Returns a point for each of `scaled`, whose players are found by their names."""
-    by_name, rated = {player.name: player for player in players}, {player.name: player for player in ratings.players}
+    by_name = {player.name: player for player in players if isinstance(player, Player)}
+    rated = {player.name: player for player in ratings.players}
     points = []
     for one in scaled:
         lo, hi = rated[one.word].ci95
