@@ -84,5 +84,5 @@ class ClockPlayer(OutsidePlayer):
         thinker.think_for(self._seconds)
         best = thinker.thought().lines[0]
         if self._resign is not None and best.q < self._resign:
-            return Answer(None, "resignation", f"gave up at {best.q:+.2f}")
+            return Answer(None, "resignation", f"gave up at {50 * (best.q + 1):.1f} %")
         return Answer(thinker.game.parse_move(thinker.state, best.moves[0]))
