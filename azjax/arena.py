@@ -1,7 +1,8 @@
 """The arena: matches of many games side by side on the device, each opening played with both seats.
 
-The host keeps the list of games; a lane whose game ended takes the next one. Both players' choices and the rules are
-compiled programs over all devices; of several processes, each keeps the whole list.
+The host keeps the list of games; a lane whose game ended takes the next one. The rules and the players' choices are
+compiled programs over all devices; of several processes, each keeps the whole list. Outside players, such as engines,
+are asked on the host.
 """
 
 import dataclasses
@@ -17,7 +18,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax import hosts
 from azjax.openings import Opening, listed_openings, merge, random_openings
+from azjax.outside import Answer, AnyPlayer, OutsidePlayer
 from azjax.players import RESIGNS, ChooseFn, Player
+from azjax.referee import Referee
 from azjax.step import AXIS
 from envs.chance import step_games
 from envs.core import Game, State
@@ -48,8 +51,8 @@ class Match:
 
 def play_match(
     game: Game,
-    a: Player,
-    b: Player,
+    a: AnyPlayer,
+    b: AnyPlayer,
     *,
     games: int,
     mesh: Mesh,
@@ -61,7 +64,8 @@ def play_match(
 ) -> Match:
     """Plays `games` games between a and b; game 2i and 2i + 1 have the same opening and exchanged seats.
 
-    A truncated game counts as a draw and says so in its record. A player who gives up (RESIGNS) loses.
+    A truncated game counts as a draw and says so in its record. A player may give a game up (RESIGNS), an outside one
+    forfeit it too; the record says how and why.
 
     Args:
       game: the rules.
@@ -71,11 +75,12 @@ def play_match(
       seed: of openings and of random choices: the same arguments give the same games.
       opening_plies: random plies before the players take over; fewer where the game would end.
       openings: these in turn, in place of random ones.
-      lanes: games side by side, at most.
+      lanes: games side by side, at most; an outside player may take fewer.
       on_progress: called with (games done, games).
 
     Raises:
-      ValueError: games is odd or below 2.
+      ValueError: games is odd or below 2, or an outside player cannot play such a game.
+      RuntimeError: with an outside player: a compiled player made an illegal move.
     """
     if games < 2 or games % 2:
         raise ValueError(f"games: got {games}, expected an even number of at least 2 (both seats of each opening)")
@@ -87,10 +92,12 @@ def play_match(
     else:
         starts, opening_actions = listed_openings(game, openings, games // 2)
     opening_actions = np.asarray(opening_actions)
-    num_lanes = min(lanes, games)
-    width = -(-num_lanes // (2 * mesh.size)) * mesh.size
     players = (a, b)
-    choosers = [_chooser(player.choose, mesh) for player in players]
+    outside = [player for player in players if isinstance(player, OutsidePlayer)]
+    if outside and jax.process_count() > 1:
+        raise ValueError(f"player: got {outside[0].name} in a run of several processes, expected one process")
+    num_lanes = min([lanes, games, *(player.most_games for player in outside)])
+    width = -(-num_lanes // (2 * mesh.size)) * mesh.size
     advance, load, look = _programs(game)
 
     next_game = num_lanes
@@ -99,27 +106,39 @@ def play_match(
     opened = [len(moves) for moves in actions]
     results: list[GameRecord | None] = [None] * games
     states = load(starts, game_of // 2)
-    alive, gave_up = np.ones(num_lanes, bool), np.zeros(num_lanes, bool)
+    referee = None
+    if outside:
+        referee = Referee(game, num_lanes, seed, opening_actions, advance)
+        for lane in range(num_lanes):
+            referee.place(lane, lane)
+    given_up: dict[int, Answer] = referee.given_up if referee else {}
+    alive = np.ones(num_lanes, bool)
     done = number = 0
     while alive.any():
         mover, over, truncated, returns = map(np.asarray, look(states))
         refill = np.zeros(num_lanes, bool)
-        for lane in np.flatnonzero(alive & (over | gave_up)):
+        for lane in sorted({*np.flatnonzero(alive & over).tolist(), *given_up}):
             g = int(game_of[lane])
-            result, end = returns[lane], "plies" if truncated[lane] else "rules"
-            if gave_up[lane]:
-                result, end, gave_up[lane] = _LOST_BY[mover[lane]], "resignation", False
+            if gave_up := given_up.pop(lane, None):
+                pair, end, note = _LOST_BY[mover[lane]], gave_up.end, gave_up.reason
+            else:
+                pair, end, note = returns[lane].tolist(), "plies" if truncated[lane] else "rules", ""
             results[g] = GameRecord(
                 game=game.id,
                 players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
                 actions=tuple(actions[g]),
-                returns=(float(result[0]), float(result[1])),
+                returns=(pair[0], pair[1]),
                 end=end,
                 opening_plies=opened[g],
+                note=note,
             )
+            for player in outside:
+                player.finish(g)
             done += 1
             if next_game < games:
                 game_of[lane], refill[lane] = next_game, True
+                if referee:
+                    referee.place(lane, next_game)
                 next_game += 1
             else:
                 alive[lane] = False
@@ -130,17 +149,28 @@ def play_match(
             continue
         seat_of_a = game_of % 2
         moves = np.full(num_lanes, -1, np.int32)
-        for index, choose in enumerate(choosers):
-            waiting = np.flatnonzero(alive & ((mover == seat_of_a) if index == 0 else (mover != seat_of_a)))[:width]
+        if referee:
+            referee.look(states)
+        for index, player in enumerate(players):
+            waiting = np.flatnonzero(alive & ((mover == seat_of_a) if index == 0 else (mover != seat_of_a)))
             if not waiting.size:
                 continue
+            if isinstance(player, OutsidePlayer):
+                assert referee is not None
+                moves[waiting] = referee.ask(player, waiting)
+                continue
+            waiting = waiting[:width]
             # Lanes that find no room wait for the next round; padding repeats the first.
             rows = np.resize(waiting, width)
             rows[waiting.size :] = waiting[0]
             number += 1
-            chosen = choose(players[index].params, jax.random.fold_in(key, number), load(states, rows))
+            choose = _chooser(player.choose, mesh)
+            chosen = choose(player.params, jax.random.fold_in(key, number), load(states, rows))
             moves[waiting] = chosen[: waiting.size]
-            gave_up[waiting] = moves[waiting] == RESIGNS
+            for lane in waiting[moves[waiting] == RESIGNS]:
+                given_up[int(lane)] = Answer(None, "resignation", "gave up")
+        if referee:
+            referee.write(moves)
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
         for lane in np.flatnonzero(moves >= 0):
             actions[game_of[lane]].append(int(moves[lane]))

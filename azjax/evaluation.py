@@ -16,7 +16,9 @@ from azjax.arena import Match, play_match
 from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig
 from azjax.network import num_parameters
-from azjax.players import LoadedRun, Player, make_player, run_player
+from azjax.opponents import any_player
+from azjax.outside import AnyPlayer
+from azjax.players import LoadedRun, Player, run_player
 from azjax.progress import Progress
 from azjax.rating import Ratings, elo_difference, fit_ratings
 from azjax.report import EloPoint, MatchRecord, RunSummary, elo_picture, ratings_table, write_ratings, write_report
@@ -35,7 +37,7 @@ class Evaluation:
 
 
 def keep_games(run: RunDirectory, game: Game, match: Match) -> None:
-    """Writes a match's games to games/A-vs-B.jsonl (and .sgf); a match that is played again replaces the files."""
+    """Writes a match's games to games/A-vs-B.jsonl (and .sgf or .pgn); a match played again replaces the files."""
     if not run.writes:
         return
     run.games_path.mkdir(exist_ok=True)
@@ -67,7 +69,7 @@ def rate_against_anchors(
         match = play_match(
             game,
             player,
-            make_player(game, word, load_run),
+            any_player(game, word, load_run),
             games=games,
             mesh=mesh,
             seed=agent.step,
@@ -96,7 +98,7 @@ def finish_run(
     steps = _spread(checkpoints.saved_steps(), config.evaluation.checkpoints)
     agents = [LoadedRun(config, load_run(str(run.path), step).variables, step) for step in steps]
     players = [agent_player(game, agent, f"step {agent.step}") for agent in agents]
-    anchors = [make_player(game, word, load_run) for word in config.evaluation.anchors]
+    anchors = [any_player(game, word, load_run) for word in config.evaluation.anchors]
 
     def show(match: Match) -> None:
         keep_games(run, game, match)
@@ -109,7 +111,7 @@ def finish_run(
         f"rating {len(players)} checkpoints and {', '.join(config.evaluation.anchors)}, "
         f"{config.evaluation.final_games} games a pair"
     )
-    everyone = players[::-1] + anchors
+    everyone: list[AnyPlayer] = [*players[::-1], *anchors]
     matches, results = round_robin(
         game,
         everyone,

@@ -1,16 +1,19 @@
 """Play against an agent in the terminal: a game in progress (Session), and the conversation about it."""
 
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Callable
 
 import jax
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from azjax.boards.terminal import paint
 from azjax.line import Line
-from azjax.players import RESIGNS, Player
+from azjax.outside import Answer, AnyPlayer, OutsidePlayer, Question
+from azjax.players import RESIGNS
 from envs.core import Game
 from envs.game_files import check_format, games_text
 from envs.record import GameRecord
@@ -26,17 +29,46 @@ quit          leave; also the end of the input"""
 class Session(Line):
     """A game between a person and a player."""
 
-    def __init__(self, game: Game, opponent: Player, seat: int, seed: int = 0):
+    def __init__(self, game: Game, opponent: AnyPlayer, seat: int, seed: int = 0):
         super().__init__(game, seed)
-        self.opponent, self.seat = opponent, seat
-        self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
+        self.opponent, self.seat, self._seed = opponent, seat, seed
+        if not isinstance(opponent, OutsidePlayer):
+            self._choose = jax.jit(lambda params, key, states: opponent.choose(params, key, states)[0])
         self.resigned: int | None = None  # the player who gave up
+        self.gave_up: Answer | None = None  # how, where it was the opponent
 
-    def suggest(self) -> int:
-        """Returns what the opponent would play in this position, or RESIGNS; the same each time."""
-        key = jax.random.fold_in(self._rng_key, self.plies + 1)
-        states = jax.tree.map(lambda leaf: leaf[None], self.state)
-        return int(self._choose(self.opponent.params, key, states))
+    @property
+    def ended(self) -> bool:
+        """Is there nothing left to play, by the rules or because someone gave up?"""
+        return self.over or self.resigned is not None
+
+    def suggest(self) -> Answer:
+        """Returns what the opponent would do in this position."""
+        if isinstance(self.opponent, OutsidePlayer):
+            state = jax.tree.map(np.asarray, self.state)
+            (answer,) = self.opponent.ask([Question(0, self._seed, tuple(self.names()), state, self._mask)])
+        else:
+            key = jax.random.fold_in(self._rng_key, self.plies + 1)
+            states = jax.tree.map(lambda leaf: leaf[None], self.state)
+            action = int(self._choose(self.opponent.params, key, states))
+            answer = Answer(None, "resignation", "gave up") if action == RESIGNS else Answer(action)
+        return answer
+
+    def reply(self) -> str | None:
+        """Lets the opponent move; returns its move's name, None if it gave up."""
+        answer = self.suggest()
+        if answer.action is None:
+            self.gave_up, self.resigned = answer, 1 - self.seat
+            return None
+        name = self.game.move_name(self.state, answer.action)
+        self.play(answer.action)
+        return name
+
+    def hint(self) -> str:
+        """Says what the opponent would do in the person's place."""
+        action = self.suggest().action
+        would = "give up" if action is None else f"play {self.game.move_name(self.state, action)}"
+        return f"{self.opponent.name} would {would}"
 
     def undo(self) -> bool:
         """Goes back to the person's last decision; returns whether there was one."""
@@ -48,6 +80,8 @@ class Session(Line):
 
     def result(self) -> str:
         """Returns what the game's end means for the person."""
+        if self.gave_up is not None:
+            return f"You won: {self.opponent.name} {self.gave_up.reason}."
         if self.truncated:
             return f"The game was cut off after {self.plies} moves: no result."
         mine = self.returns[self.seat]
@@ -56,7 +90,10 @@ class Session(Line):
     def game_record(self) -> GameRecord:
         """Returns the game so far, the person's name being "person"."""
         players = ("person", self.opponent.name) if self.seat == 0 else (self.opponent.name, "person")
-        return self.record(players, self.resigned)
+        record = self.record(players, self.resigned)
+        if self.gave_up is None or self.over:
+            return record
+        return dataclasses.replace(record, end=self.gave_up.end, note=self.gave_up.reason)
 
 
 Ask = Callable[[str], str | None]
@@ -72,17 +109,11 @@ def converse(session: Session, ask: Ask, tell: Tell) -> None:
         f"You move {('first', 'second')[session.seat]}, against {session.opponent.name}. `help` tells what to type.",
         "plain",
     )
-    while not session.over:
+    while not session.ended:
         if session.mover != session.seat:
             tell("(thinking)", "plain")
-            action = session.suggest()
-            if action == RESIGNS:
-                session.resigned = 1 - session.seat
-                tell(f"{session.opponent.name} gives up. You won.", "result")
-                return
-            name = game.move_name(session.state, action)
-            session.play(action)
-            tell(f"{session.opponent.name} plays {name}", "move")
+            if name := session.reply():
+                tell(f"{session.opponent.name} plays {name}", "move")
             continue
         tell(game.render(session.state), "board")
         if not _decide(session, ask, tell):
@@ -111,9 +142,7 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
             case "moves":
                 tell(" ".join(game.move_name(session.state, action) for action in session.legal), "plain")
             case "hint":
-                action = session.suggest()
-                would = "give up" if action == RESIGNS else f"play {game.move_name(session.state, action)}"
-                tell(f"{session.opponent.name} would {would}", "plain")
+                tell(session.hint(), "plain")
             case "undo":
                 if session.undo():
                     return True
@@ -128,7 +157,7 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
 
 
 def play_in_terminal(
-    game: Game, opponent: Player, *, seat: int, seed: int = 0, record: pathlib.Path | None = None
+    game: Game, opponent: AnyPlayer, *, seat: int, seed: int = 0, record: pathlib.Path | None = None
 ) -> int:
     """Plays on stdin and stdout, which need not be a terminal; returns the exit status.
 

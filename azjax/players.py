@@ -1,7 +1,8 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
 random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1,
-resign=-0.9 · solver
+resign=0.05 · solver · gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines:
+azjax/opponents.py)
 """
 
 import dataclasses
@@ -37,6 +38,9 @@ round robin of 100 games a pair (Elo: c = 1.0 68, 1.41 9, 0.7 -16, 0.5 -60; docs
 
 MOST_PLIES = 64
 """Deepest alpha-beta search."""
+
+ENGINES = ("gtp", "uci", "usi")
+"""Kinds of players that are other people's programs, by the protocol that they speak."""
 
 ChooseFn = Callable[[Any, jax.Array, State], jax.Array]
 """(params, rng_key, states [B, ...]) -> actions int32[B], or RESIGNS; pure, so that the arena can compile it."""
@@ -84,30 +88,34 @@ def parse_player(word: str) -> PlayerSpec:
     """
     head, *rest = word.split(",")
     kind, _, argument = head.partition(":")
-    allowed = _OPTIONS.get(kind)
-    if allowed is None:
+    is_engine = kind in ENGINES
+    allowed = _OPTIONS.get(kind, ())
+    if not is_engine and kind not in _OPTIONS:
         raise ValueError(f"player: got {word!r}, expected {', '.join(_EXAMPLES)}")
     options = []
     for text in rest:
         name, equals, value = text.partition("=")
+        if is_engine and name and equals:  # an engine's options are its own
+            options.append((name, value))
+            continue
         if not equals or name not in allowed:
-            expected = ", ".join(f"{option}=..." for option in allowed) or "no options"
+            expected = "NAME=VALUE" if is_engine else ", ".join(f"{option}=..." for option in allowed) or "no options"
             raise ValueError(f"player {word!r}: got option {text!r}, expected {expected}")
         options.append((name, value))
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
-_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver")
+_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver", "gtp:gnugo,level=1")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
-    "run": ("simulations", "search", "temperature", "top_p", "resign"),
+    "run": ("simulations", "search", "temperature", "top_p", "seconds", "resign"),
     "solver": (),
 }
 
 
 def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
-    """Builds a player.
+    """Builds a player that is a compiled program.
 
     Args:
       game: what it plays.
@@ -115,24 +123,31 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
       load_run: reads agents.
 
     Raises:
-      ValueError: the word is malformed, or the run is of another game or cannot be read.
+      ValueError: the word is malformed or an engine's, or the run is of another game or cannot be read.
     """
     spec = parse_player(word)
     options = dict(spec.options)
+    if spec.kind in ENGINES or "seconds" in options:
+        raise ValueError(f"player: got {word!r}, expected one that needs no process or clock here")
     if spec.kind in ("random", "solver"):
         if spec.argument:
             raise ValueError(f"player: got {word!r}, expected {spec.kind} without an argument")
         return Player(word, _random_chooser(game), ()) if spec.kind == "random" else _solver(game)
     if spec.kind == "uct":
-        simulations = _number(word, "simulations", spec.argument, int, 1)
-        exploration = _number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
+        simulations = option_number(word, "simulations", spec.argument, int, 1)
+        exploration = option_number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
         return Player(word, _uct_chooser(game, simulations, exploration), ())
-    directory, _, at = spec.argument.partition("@")
+    return run_player(game, run_of_player(game, word, load_run), word, options)
+
+
+def run_of_player(game: Game, word: str, load_run: LoadRunFn) -> LoadedRun:
+    """Reads the agent of a word "run:DIRECTORY@STEP"; raises ValueError if it is of another game."""
+    directory, _, at = parse_player(word).argument.partition("@")
     if not directory:
         raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
-    run = load_run(directory, _number(word, "step", at, int, 0) if at else None)
+    run = load_run(directory, option_number(word, "step", at, int, 0) if at else None)
     check_run_game(run.config, game, f"player {word!r}")
-    return run_player(game, run, word, options)
+    return run
 
 
 def check_run_game(config: RunConfig, game: Game, where: str) -> None:
@@ -144,21 +159,17 @@ def check_run_game(config: RunConfig, game: Game, where: str) -> None:
 def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | None = None) -> Player:
     """Builds the player of an agent; `options` as in its word."""
     options = options or {}
-    simulations = _number(word, "simulations", options.get("simulations", "0"), int, 0)
+    simulations = option_number(word, "simulations", options.get("simulations", "0"), int, 0)
     kind = options.get("search", run.config.search.algorithm)
     if kind not in ("gumbel", "puct", "alphabeta", "policy"):
         raise ValueError(f"player {word!r}: got search={kind}, expected gumbel, puct, alphabeta or policy")
-    temperature = _number(word, "temperature", options.get("temperature", "0"), float, 0.0)
-    top_p = _number(word, "top_p", options.get("top_p", "1"), float, 0.0)
+    temperature = option_number(word, "temperature", options.get("temperature", "0"), float, 0.0)
+    top_p = option_number(word, "top_p", options.get("top_p", "1"), float, 0.0)
     if not 0 < top_p <= 1:
         raise ValueError(f"player {word!r}: got top_p={top_p}, expected a number above 0, at most 1")
-    resign = None
-    if "resign" in options:
-        if kind not in ("gumbel", "puct"):
-            raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
-        resign = _number(word, "resign", options["resign"], float, -1.0)
-        if resign >= 0:
-            raise ValueError(f"player {word!r}: got resign={resign}, expected a value below 0, such as -0.9")
+    resign = resign_value(word, options.get("resign"))
+    if resign is not None and kind not in ("gumbel", "puct"):
+        raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
     # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
     config = RunConfig(game=run.config.game, network=run.config.network, search=run.config.search)
     if run.config.learner.symmetry == "training_and_search":
@@ -180,7 +191,7 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     return Player(word, choose, run.variables)
 
 
-def _number(word: str, name: str, text: str, kind: type, least: float) -> Any:
+def option_number(word: str, name: str, text: str, kind: type, least: float) -> Any:
     try:
         value = kind(text)
     except ValueError:
@@ -189,6 +200,21 @@ def _number(word: str, name: str, text: str, kind: type, least: float) -> Any:
         what = "a whole number" if kind is int else "a number"
         raise ValueError(f"player {word!r}: got {name} {text!r}, expected {what} of at least {least}")
     return value
+
+
+def resign_value(word: str, text: str | None) -> float | None:
+    """Returns the value, from -1 to below 0, under which a player gives up: `text` says how many points of a game that
+    is, as the paper's 0.05. None where the option is not given.
+
+    Raises:
+      ValueError: it is no such number.
+    """
+    if text is None:
+        return None
+    points = option_number(word, "resign", text, float, 0.0)
+    if not 0 < points < 0.5:
+        raise ValueError(f"player {word!r}: got resign={points}, expected points of a game below 0.5, such as 0.05")
+    return 2 * points - 1
 
 
 @functools.lru_cache

@@ -126,7 +126,7 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "selfplay": SelfPlayConfig(lanes=32, plies=8),
         "replay": ReplayConfig(plies=64),
         "learner": LearnerConfig(batch=64, updates=4, learning_rate=2e-3),
-        "evaluation": EvaluationConfig(every=0, final_games=4, anchors=("random", "uct:2"), checkpoints=1),
+        "evaluation": EvaluationConfig(every=0, final_games=4, anchors=("random",), checkpoints=1),
         "checkpoint": CheckpointConfig(every=6, keep=2, keep_every=6),
     },
     **{

@@ -1,6 +1,7 @@
 """Tournaments: matches between pairs of players, and their results as ratings take them."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from jax.sharding import Mesh
 
 from azjax.arena import Match, play_match, summarize
 from azjax.openings import Opening
-from azjax.players import Player
+from azjax.outside import AnyPlayer
 from azjax.rating import PairResult, score_interval
 from azjax.sprt import Sprt, count_pairs
 from envs.core import Game
@@ -18,7 +19,7 @@ from envs.record import GameRecord
 
 def round_robin(
     game: Game,
-    players: Sequence[Player],
+    players: Sequence[AnyPlayer],
     *,
     games: int,
     mesh: Mesh,
@@ -81,8 +82,8 @@ def round_robin(
 
 def sequential_match(
     game: Game,
-    a: Player,
-    b: Player,
+    a: AnyPlayer,
+    b: AnyPlayer,
     sprt: Sprt,
     *,
     games: int,
@@ -149,9 +150,10 @@ def pair_results(records: Iterable[GameRecord]) -> list[PairResult]:
 
 def match_json(match: Match) -> dict[str, Any]:
     """Gives {"game", "a", "b", "games", "wins", "draws", "losses", "score", "ci95": [lo, hi], "distinct", "seconds",
-    "truncated", "resigned"}, from a's side.
+    "truncated", "given_up": [{"player", "end", "reason", "games"}]}, from a's side.
 
-    `score` is points a game, a draw half a point; truncated games are draws.
+    `score` is points a game, a draw half a point; truncated games are draws; `given_up` counts games that a player
+    resigned or forfeited, by how and why.
     """
     score, lo, hi = score_interval(match.wins, match.draws, match.losses)
     return {
@@ -167,5 +169,18 @@ def match_json(match: Match) -> dict[str, Any]:
         "distinct": match.distinct,
         "seconds": round(match.seconds, 3),
         "truncated": sum(record.truncated for record in match.records),
-        "resigned": sum(record.end == "resignation" for record in match.records),
+        "given_up": given_up(match.records),
     }
+
+
+def given_up(records: Iterable[GameRecord]) -> list[dict[str, Any]]:
+    """Returns {"player", "end", "reason", "games"} of games resigned or forfeited, the most frequent first."""
+    counts = Counter(
+        (record.players[record.return_of(0) > 0], record.end, record.note)
+        for record in records
+        if record.end not in ("rules", "plies", "unfinished")
+    )
+    return [
+        {"player": player, "end": end, "reason": reason, "games": games}
+        for (player, end, reason), games in counts.most_common()
+    ]

@@ -330,10 +330,10 @@ class _Trainer:
         self._count_evaluation(started)
         return state
 
-    def _gate(self, state: RunState, log: MetricsLog) -> RunState:
+    def _gate(self, state: RunState, step: int, log: MetricsLog) -> RunState:
         """Plays the newest parameters against the gate's holder, and lets them in after enough wins running."""
         started = time.perf_counter()
-        step, gate = int(state.step), self.config.gate
+        gate = self.config.gate
         newest = run_player(self.game, self._agent(state, step), f"step {step}")
         holder = newest._replace(name="gate", params=state.best)
         match: Match = play_match(

@@ -52,25 +52,23 @@ class PlayWidget(ipywidgets.VBox):
 
     def hint(self) -> None:
         """Says what the opponent would play in the person's place."""
-        if not self.session.over:
-            name = self._game.move_name(self.session.state, self.session.suggest())
-            self._show(f"{self._opponent.name} would play {name}.")
+        if not self.session.ended:
+            self._show(f"{self.session.hint()}.")
 
     def _reply(self) -> None:
         session = self.session
         replies = []
-        while not session.over and session.mover != session.seat:
-            action = session.suggest()
-            replies.append(self._game.move_name(session.state, action))
-            session.play(action)
+        while not session.ended and session.mover != session.seat:
+            if name := session.reply():
+                replies.append(name)
         self._show(f"{self._opponent.name} played {' '.join(replies)}." if replies else "")
 
     def _show(self, words: str) -> None:
         session, ply = self.session, self.session.plies
         before = session.position(ply - 1) if ply else None
         self._board.value = draw_move(self._game, session.state, before, session.action(ply)).svg()
-        self._said.value = f"{words} {session.result() if session.over else 'Your move.'}"
-        legal = [] if session.over or len(session.legal) > MOST_BUTTONS else session.legal
+        self._said.value = f"{words} {session.result() if session.ended else 'Your move.'}"
+        legal = [] if session.ended or len(session.legal) > MOST_BUTTONS else session.legal
         buttons = []
         for action in legal:
             name = self._game.move_name(session.state, action)
@@ -82,7 +80,7 @@ class PlayWidget(ipywidgets.VBox):
     def _write(self, change: dict) -> None:
         text = change["new"].strip()
         self._typed.value = ""
-        if not text or self.session.over:
+        if not text or self.session.ended:
             return
         try:
             action = self.session.parse(text)

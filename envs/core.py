@@ -167,6 +167,14 @@ class Game(abc.ABC):
         """
         raise ValueError(f"position: got {text!r}, but {self.id} has no notation for positions; expected moves")
 
+    def without_past(self, state: State) -> State:
+        """Returns the position as if nothing had led to it (host side), for those who play on after a draw.
+
+        Raises:
+          ValueError: the game has no such thing.
+        """
+        raise ValueError(f"position: {self.id} cannot go on after its end")
+
     def render(self, state: State) -> str:
         """Returns the board as text (host side, one position)."""
         return str(state)

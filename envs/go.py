@@ -132,9 +132,13 @@ class Go(Game):
     def truncated(self, state: GoState) -> jax.Array:
         return (state.passes < 2) & (state.ply >= self.max_plies) & (state.ply < self._longest)
 
+    def area(self, state: GoState, scored: jax.Array) -> jax.Array:
+        """Returns int32[], Black's area on the board as it stands less White's; not to be used where ~`scored`."""
+        return self.board.area(state.chains, scored)
+
     def returns(self, state: GoState) -> jax.Array:
         scored = self.terminated(state) & ~self.truncated(state)
-        area = self.board.area(state.chains, scored)
+        area = self.area(state, scored)
         # Whole numbers on both sides: in float32 a komi just above 7 would be 7.
         below, above = (
             min(max(whole, -self.num_actions), self.num_actions)

@@ -31,11 +31,12 @@ class GameRecord:
     opening_plies: int = 0  # of `actions`, chosen by neither player
     date: str = ""  # as SGF has it: 2026-11-30
     source: str = ""
+    note: str = ""  # what else is to be known, such as why it was forfeited
 
     def __post_init__(self):
         if not (isinstance(self.players, tuple) and len(self.players) == 2):
             raise ValueError(f"players: got {_short(self.players)}, expected two names")
-        texts = {"game": self.game, "date": self.date, "source": self.source}
+        texts = {"game": self.game, "date": self.date, "source": self.source, "note": self.note}
         for name, text in [*texts.items(), *(("players", player) for player in self.players)]:
             _check_text(name, text)
         if not self.game:

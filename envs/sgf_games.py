@@ -97,6 +97,7 @@ def _written(game: Game, record: GameRecord, place: str) -> str:
     kind = _KINDS[type(game)]
     root = {"GM": str(kind.number), "FF": "4", "CA": "UTF-8", **kind.rules(game)}
     root |= {"PB": record.players[0], "PW": record.players[1], "DT": record.date, "SO": record.source}
+    root |= {"GC": record.note}
     lines = {name: [sgf.escaped(value)] for name, value in root.items() if value}
     nodes: list[Mapping[str, Sequence[str]]] = [{**lines, **kind.start(game), "RE": [_result_word(record)]}]
     for ply, action in enumerate(record.actions):
@@ -137,6 +138,7 @@ def _record(source: _Source) -> GameRecord:
             end=end,
             date=source.line("DT"),
             source=source.line("SO"),
+            note=source.line("GC"),
         )
     except ValueError as error:
         raise source.fault(source.nodes[0].at, str(error)) from None

@@ -16,7 +16,7 @@ import numpy as np
 import tyro
 
 import envs
-from azjax.players import Player, make_player
+from azjax.players import Player, run_player
 from azjax.rundir import load_run
 from azjax.train import use_devices
 from envs.core import Game, State
@@ -76,7 +76,7 @@ def main(run: Path, simulations: int = 64) -> None:
     """Prints wins, draws and losses of the agent in `run` from each seat."""
     use_devices()
     game = envs.make("tic_tac_toe")
-    player = make_player(game, f"run:{run},simulations={simulations}", load_run)
+    player = run_player(game, load_run(str(run), None), f"run:{run}", {"simulations": str(simulations)})
     for seat in (0, 1):
         print(f"seat {seat}: {play_every_reply(game, player, seat)}", flush=True)
 

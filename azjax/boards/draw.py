@@ -16,6 +16,7 @@ from envs.record import GameRecord
 _ARTISTS = {
     "envs.backgammon": "azjax.boards.backgammon",
     "envs.black_hole": "azjax.boards.black_hole",
+    "envs.chess.game": "azjax.boards.chess",
     "envs.connect_four": "azjax.boards.connect_four",
     "envs.crosshair": "azjax.boards.crosshair",
     "envs.go": "azjax.boards.go",

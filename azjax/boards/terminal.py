@@ -7,6 +7,7 @@ from envs.core import Game
 _FIRST, _SECOND, _LEGAL, _EMPTY = "bold red", "bold bright_blue", "green", "dim"
 _MARKS = {r"\bX\d*\b": _FIRST, r"\bO\d*\b": _SECOND, r"\+(?!\S)": _LEGAL, r"(?<!\S)\.(?!\S)": _EMPTY}
 _BY_GAME = {
+    "envs.chess.game": {r"(?<=[ ])[PNBRQK](?!\S)": _FIRST, r"(?<=[ ])[pnbrqk](?!\S)": _SECOND, r"(?<=[ ])\.": _EMPTY},
     "envs.connect_four": {r"\bX\b": "bold red", r"\bO\b": "bold yellow", r"\.": _EMPTY},
     "envs.crosshair": {r"\bR\b": _FIRST, r"\bB\b": _SECOND, r"\+": _LEGAL, r"\.": _EMPTY, r"[\[\]]": "bold"},
     "envs.black_hole": {r"\+\d+": _FIRST, r"-\d+": _SECOND, r"\( \)": "reverse", r"(?<!\S)\.(?!\S)": _EMPTY},

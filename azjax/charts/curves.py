@@ -31,6 +31,7 @@ def draw_curves(
     title: str,
     x_label: str,
     y_range: tuple[float, float] | None = None,
+    from_zero: bool = False,
     marker: float | None = None,
     height: int = 240,
 ) -> str:
@@ -41,6 +42,7 @@ def draw_curves(
       title: above.
       x_label: below.
       y_range: of the vertical axis; None: as the curves need it.
+      from_zero: then at least from 0 on.
       marker: an x at which a vertical line stands.
       height: of the picture, which is 560 wide.
     """
@@ -53,8 +55,8 @@ def draw_curves(
         parts.append(text(_WIDTH / 2, height / 2, "nothing yet", 14, MUTED))
         return frame(_WIDTH, height, title, "".join(parts))
     x_low, x_high = min(xs), max(max(xs), min(xs) + 1e-9)
-    y_low, y_high = y_range or (min(ys), max(ys))
-    if y_high - y_low < 1e-9:
+    y_low, y_high = y_range or (min([*ys, 0.0] if from_zero else ys), max(ys))
+    if y_high - y_low < 1e-9 * max(abs(y_high), 1):
         y_low, y_high = y_low - 0.5, y_high + 0.5
     wide, tall = _WIDTH - _LEFT - _RIGHT, height - _TOP - _BOTTOM
 

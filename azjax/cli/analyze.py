@@ -14,13 +14,12 @@ from rich.console import Console
 from azjax.analysis import Analyst, mistakes, position_table, review_game, value_curve
 from azjax.book import book_table, most_played, prevalence, read_lines, selfplay_beginnings, write_book
 from azjax.checkpoint import Checkpoints
-from azjax.cli.options import Analyze
-from azjax.cli.start import players_of
+from azjax.cli.strength import Analyze
 from azjax.generations import judge_generations, play_held_out, write_generations
 from azjax.openings import play_words, read_openings
 from azjax.oracle import oracle
 from azjax.perfect import kept_table, kept_values
-from azjax.players import LoadedRun, check_run_game
+from azjax.players import LoadedRun, check_run_game, make_player
 from azjax.rundir import RunDirectory, load_run
 from azjax.tactics import find_wins, share_found
 from azjax.train import resolve
@@ -90,7 +89,7 @@ def _review(options: Analyze, of: dict[str, Any], analyst: Analyst, events: Sequ
 def _measure(options: Analyze, game: Game, mesh: Mesh) -> int:
     """Says which share of won positions a player finds, or of known values it keeps."""
     word = options.player or f"run:{options.run},simulations={options.simulations}"
-    (player,) = players_of(game, (word,))
+    player = make_player(game, word, load_run)
     of = {"game": game.id, "player": word, "seed": options.seed}
     if options.wins is not None:
         found = [share_found(player, wins, mesh) for wins in find_wins(game, options.wins, seed=options.seed)]

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import envs
-from azjax.cli.options import Analyze, Bench, Games, Match, Plan, Play, Rate, Serve, Train
+from azjax.cli.options import Analyze, Bench, Engine, Games, Match, Plan, Play, Rate, Serve, Train
 from azjax.cli.parse import CommandLine
 from azjax.cli.runs import default_directory, game_word, plan, train
 
@@ -37,6 +37,8 @@ def run(line: CommandLine) -> int:
             return analyze(options)
         case Bench() as options:
             return bench(options)
+        case Engine() as options:
+            return engine(options)
 
 
 def list_games(options: Games) -> int:
@@ -103,6 +105,13 @@ def analyze(options: Analyze) -> int:
 
     game, mesh = start(options.game)
     return look(options, game, mesh, Telling("analysis", "done"))
+
+
+def engine(options: Engine) -> int:
+    """azjax engine."""
+    from azjax.cli.engine import speak
+
+    return speak(options)
 
 
 def bench(options: Bench) -> int:

@@ -11,8 +11,8 @@ from rich.console import Console
 from azjax.arena import Match as Result
 from azjax.arena import play_match
 from azjax.checkpoint import Checkpoints
-from azjax.cli.options import Match, Rate
 from azjax.cli.start import Telling, players_of, start
+from azjax.cli.strength import Match, Rate
 from azjax.curves import write_training
 from azjax.evaluation import training_points
 from azjax.openings import read_openings
@@ -22,7 +22,7 @@ from azjax.report import elo_picture, head_to_head_table, ratings_picture, ratin
 from azjax.rundir import RunDirectory
 from azjax.scaling import at_simulations, scaling_points, write_scaling
 from azjax.sprt import Sprt
-from azjax.tournament import match_json, match_pairs, pair_results, round_robin, sequential_match
+from azjax.tournament import given_up, match_json, match_pairs, pair_results, round_robin, sequential_match
 from envs.core import Game
 from envs.game_files import read_games, write_games
 from envs.playback import check_records
@@ -88,8 +88,12 @@ def rate(options: Rate) -> int:
             **_openings(game, options),
             on_match=lambda result: print(_match_line(result), file=sys.stderr, flush=True),
         )
-    anchored = any(ANCHORS[0] in (result.a, result.b) for result in results)
-    ratings = fit_ratings(results, anchors={ANCHORS[0]: 0.0} if anchored else {})
+    names = {name for result in results for name in (result.a, result.b)}
+    for name in options.anchor_elos:
+        if name not in names:
+            raise ValueError(f"--anchors: got {name}, which played no game; expected one of {', '.join(sorted(names))}")
+    anchors = options.anchor_elos or ({ANCHORS[0]: 0.0} if ANCHORS[0] in names else {})
+    ratings = fit_ratings(results, anchors=anchors, prior_draws=options.prior_draws)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         write_ratings(options.out / "ratings.json", ratings)
@@ -185,4 +189,4 @@ def _match_line(result: Result) -> str:
         f"{result.a} against {result.b}: {result.wins} won, {result.draws} drawn, {result.losses} lost"
         f" of {result.games} ({result.distinct} distinct); score {100 * score:.1f} %,"
         f" 95 % interval {100 * lo:.1f} to {100 * hi:.1f} %; {result.seconds:.1f} s"
-    )
+    ) + "".join(f"; {row['player']} {row['reason']} in {row['games']}" for row in given_up(result.records))

@@ -4,41 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import FlagCreatePairsOff, Positional, arg
+from tyro.conf import Positional, arg
 
 from azjax.accelerators import parse_devices
+from azjax.cli.fields import Directory, Game, Json, Optional, Preset, Seat, check_at_least, check_seed
+from azjax.cli.strength import Analyze, Match, Rate
 from azjax.launch import parse_hosts
 from azjax.presets import PRESETS
 from envs import expected_names
-
-Seat = Literal["first", "second"]
-Json = Annotated[bool, FlagCreatePairsOff]
-Game = Positional[Annotated[str, arg(metavar="GAME")]]
-Player = Positional[Annotated[str, arg(metavar="PLAYER")]]
-Directory = Annotated[Path | None, arg(metavar="DIR")]
-Preset = Annotated[str | None, arg(metavar=f"{{{','.join(PRESETS)}}}")]
-Optional = Annotated[int | None, arg(metavar="INT")]
-
-
-def _even_games(games: int) -> None:
-    if games < 2 or games % 2:
-        raise ValueError(f"--games: got {games}, expected an even number of at least 2 (both seats of each opening)")
-
-
-def _at_least(name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise ValueError(f"--{name}: got {value}, expected at least {least}")
-
-
-def _opening(plies: int | None, listed: Path | None) -> None:
-    _at_least("opening-plies", plies, 0)
-    if plies is not None and listed is not None:
-        raise ValueError(f"--opening-plies and --openings: got both ({plies}, {listed}), expected one of them")
-
-
-def _seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed: got {seed}, expected a whole number from 0 to 2^32 - 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,118 +76,6 @@ class Plan(RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match:
-    """Play a match between two players: random, uct:400, run:runs/NAME@STEP,simulations=400."""
-
-    game: Game
-    """The game's name."""
-    a: Player
-    """The player whose result is told."""
-    b: Player
-    """Its opponent."""
-    games: int = 200
-    """An even number: each opening is played twice, with seats exchanged."""
-    seed: int = 0
-    """Of openings and random choices: the same command gives the same games."""
-    opening_plies: Optional = None
-    """Random plies before the players take over; 2 when left out."""
-    openings: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Openings to play in turn in place of random ones: a line each, MOVE MOVE ... or NAME: MOVE MOVE ..."""
-    lanes: int = 512
-    """Games side by side, at most."""
-    sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
-    """Stop as soon as it is decided whether A is ELO0 or ELO1 stronger (errors of 5 %), at the latest after GAMES."""
-    out: Directory = None
-    """Write match.json and the games, games.jsonl and where the game has it games.sgf, into this directory."""
-    json: Json = False
-    """Print one JSON object."""
-
-    def __post_init__(self):
-        _even_games(self.games)
-        _seed(self.seed)
-        _opening(self.opening_plies, self.openings)
-        _at_least("lanes", self.lanes, 1)
-        _ = self.elos  # which checks it
-
-    @property
-    def elos(self) -> tuple[float, float] | None:
-        """The two differences of --sprt, None without it.
-
-        Raises:
-          ValueError: they are not two numbers.
-        """
-        if self.sprt is None:
-            return None
-        try:
-            elo0, elo1 = map(float, self.sprt.split(","))
-        except ValueError:
-            raise ValueError(f"--sprt: got {self.sprt!r}, expected two Elo differences such as 0,10") from None
-        if not -2000 <= elo0 < elo1 <= 2000:
-            raise ValueError(f"--sprt: got {self.sprt}, expected two Elo differences, the lower first")
-        return elo0, elo1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """Rate players by a round robin, a run's checkpoints against random and uct:400, or stored games."""
-
-    game: Positional[Annotated[str | None, arg(metavar="GAME")]] = None
-    """The game's name; may be left out before --run and --games FILE, which say it."""
-    players: Positional[Annotated[tuple[str, ...], arg(metavar="PLAYER ...")]] = ()
-    """At least two players; or none, with --run."""
-    run: Directory = None
-    """Rate this run's checkpoints, against random and uct:400 (and PLAYERS)."""
-    games: Annotated[tuple[str, ...], arg(metavar="N|FILE ...")] = ("100",)
-    """Games of each pairing, an even number; or files of recorded games to rate instead of playing any."""
-    seed: int = 0
-    """Of openings and random choices."""
-    opening_plies: Optional = None
-    """Random plies before the players take over; 2 when left out."""
-    openings: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Openings to play in turn in place of random ones: a line each, MOVE MOVE ... or NAME: MOVE MOVE ..."""
-    lanes: int = 512
-    """Games side by side, at most."""
-    simulations: Annotated[tuple[int, ...], arg(metavar="N ...")] = ()
-    """Rate every searching player at each of these numbers; with --out also scaling.png and scaling.json: Elo against
-    simulations and against the time of a move."""
-    out: Directory = None
-    """Write ratings.json and elo.png into this directory; of a run also training.png and training.json."""
-    json: Json = False
-    """Print one JSON object."""
-
-    def __post_init__(self):
-        _seed(self.seed)
-        _opening(self.opening_plies, self.openings)
-        _at_least("lanes", self.lanes, 1)
-        if self.files:
-            if self.run is not None or self.players or self.simulations:
-                raise ValueError(
-                    "--games FILE: got it with players, --run or --simulations, expected it alone: files say who played"
-                )
-            return
-        _even_games(self.games_a_pair)
-        if len(set(self.simulations)) < len(self.simulations) or min(self.simulations, default=1) < 1:
-            raise ValueError(f"--simulations: got {self.simulations}, expected different whole numbers above 0")
-        if self.simulations and self.run is not None:
-            raise ValueError(f"--simulations: got it with --run {self.run}, expected players, such as run:{self.run}")
-        if self.run is None and self.game is None:
-            raise ValueError("got no GAME, expected GAME PLAYER PLAYER ..., or --run DIR, or --games FILE")
-        if self.run is None and len(self.players) < (1 if len(self.simulations) > 1 else 2):
-            raise ValueError(f"players: got {len(self.players)}, expected at least 2, or --run DIR, or --games FILE")
-
-    @property
-    def games_a_pair(self) -> int:
-        """The number that --games gives."""
-        return int(self.games[0])
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that --games names; none if it is a number."""
-        is_number = len(self.games) == 1 and self.games[0].lstrip("-").isdigit()
-        return () if is_number else tuple(map(Path, self.games))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Play:
     """Play against an agent in the terminal."""
 
@@ -229,13 +90,13 @@ class Play:
     simulations: Optional = None
     """Of the agent's search, and of hints; the run's own when left out."""
     record: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Add the game to this file, .jsonl or .sgf (Go, Hex, Othello), also when it is left before its end."""
+    """Add the game to this file, .jsonl, .sgf (Go, Hex, Othello) or .pgn (chess), even when it is left early."""
     seed: int = 0
     """Of the opponent's random choices."""
 
     def __post_init__(self):
-        _seed(self.seed)
-        _at_least("simulations", self.simulations, 1)
+        check_seed(self.seed)
+        check_at_least("simulations", self.simulations, 1)
         if self.run is not None and self.opponent is not None:
             raise ValueError(f"--run and --opponent: got both ({self.run}, {self.opponent}), expected one of them")
 
@@ -285,85 +146,35 @@ class Bench:
             raise ValueError("bench: got nothing to measure, expected games, search or selfplay")
         if not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
-        _at_least("lanes", self.lanes, 1)
-        _at_least("simulations", self.simulations, 1)
+        check_at_least("lanes", self.lanes, 1)
+        check_at_least("simulations", self.simulations, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analyze:
-    """Show what a run's agent thinks of a position, of every ply of a game, of openings, and what it finds or knows."""
+class Engine:
+    """Speak an engine protocol on stdin and stdout, for programs that show games and let engines play."""
 
-    game: Game
-    """The game's name."""
-    run: Directory = None
-    """Whose agent looks."""
-    player: Annotated[str | None, arg(metavar="PLAYER")] = None
-    """--wins and --perfect: another player in the place of a run: uct:400, random."""
-    moves: Annotated[tuple[str, ...], arg(metavar="MOVE ...")] = ()
-    """The position after these moves, from the start or from --position."""
-    position: Annotated[str | None, arg(metavar="TEXT")] = None
-    """A position in the game's own notation, where it has one (FEN, SFEN)."""
-    record: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Review a recorded game (.jsonl, .sgf): value and mistakes, ply by ply."""
-    number: int = 1
-    """Which game of the file, from 1."""
-    wins: Optional = None
-    """Positions that are won by force, so many in one move and so many in two: which share does it find?"""
-    perfect: Optional = None
-    """So many positions whose exact value is known: in which share of them, by ply, does its move keep the value?"""
-    generations: Optional = None
-    """So many games of the last checkpoint: how much of them does each checkpoint of the run know?"""
-    book: Annotated[str | None, arg(metavar="FILE|PLIES")] = None
-    """Openings (a line each, MOVE MOVE ... or NAME: MOVE MOVE ...), or the most frequent ones of so many plies: how
-    often does each checkpoint's self-play begin so, and what does the agent prefer?"""
-    games: int = 400
-    """--book: games of self-play of each checkpoint."""
+    protocol: Positional[Annotated[Literal["uci", "usi", "gtp"], arg(metavar="{uci,usi,gtp}")]]
+    """uci: chess; usi: shogi; gtp: Go."""
+    run: Annotated[Path, arg(metavar="DIR")]
+    """Whose agent plays."""
+    step: Optional = None
+    """Which checkpoint; the newest when left out."""
+    simulations: Optional = None
+    """Of a search for which no limit is given; the run's own when left out."""
+    megabytes: int = 64
+    """Memory of the search tree, which sets how many simulations it holds."""
     seed: int = 0
-    """Of positions and games drawn."""
-    simulations: int = 400
-    """Of each search."""
-    seconds: float | None = None
-    """Stop a position's search after this time."""
-    most: int = 10
-    """Moves of a position, or mistakes of a game, to list at most."""
-    out: Annotated[Path | None, arg(metavar="FILE.png|DIR")] = None
-    """--record: draw the game's values. --book, --generations: write a picture and a JSON file into this directory."""
-    json: Json = False
-    """Print one JSON object."""
+    """Of random evaluations, which only agents trained with search symmetries make."""
 
     def __post_init__(self):
-        _at_least("simulations", self.simulations, 1)
-        _at_least("number", self.number, 1)
-        _at_least("most", self.most, 1)
-        if self.seconds is not None and not 0 < self.seconds < 1e6:
-            raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
-        for name in ("wins", "perfect", "generations", "games"):
-            _at_least(name, getattr(self, name), 1)
-        _seed(self.seed)
-        asked = [
-            name for name in ("record", "wins", "perfect", "generations", "book") if getattr(self, name) is not None
-        ]
-        if len(asked) > 1:
-            raise ValueError(f"--{asked[0]} and --{asked[1]}: got both, expected one of them")
-        if asked and (self.moves or self.position is not None or self.seconds is not None):
-            raise ValueError(f"--{asked[0]}: got it with --moves, --position or --seconds, expected it alone")
-        if self.out is not None and asked not in (["record"], ["book"], ["generations"]):
-            raise ValueError(
-                f"--out: got {self.out} without --record, --book or --generations, of which there are pictures"
-            )
-        if self.player is not None and asked not in (["wins"], ["perfect"]):
-            raise ValueError(f"--player: got {self.player} without --wins or --perfect, expected --run DIR")
-        if (self.run is None) == (self.player is None):
-            given = "none" if self.run is None else f"both ({self.run}, {self.player})"
-            raise ValueError(f"--run and --player: got {given}, expected one of them")
-
-    @property
-    def book_plies(self) -> int | None:
-        """The number that --book gives, None if it names a file."""
-        return int(self.book) if self.book is not None and self.book.isdigit() else None
+        check_seed(self.seed)
+        check_at_least("step", self.step, 0)
+        check_at_least("megabytes", self.megabytes, 1)
+        check_at_least("simulations", self.simulations, 1)
 
 
-Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench
+Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench | Engine
 
 COMMANDS: dict[str, type[Command]] = {
     "train": Train,
@@ -375,4 +186,5 @@ COMMANDS: dict[str, type[Command]] = {
     "games": Games,
     "plan": Plan,
     "bench": Bench,
+    "engine": Engine,
 }

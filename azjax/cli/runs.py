@@ -26,7 +26,8 @@ def train(options: Train, settings: Sequence[str], words: Sequence[str] = ()) ->
     if hosts is not None and hosts.local:
         return launch(hosts.local, words)
     # On stdout: stderr is left to the one line that says what was wrong. JAX takes seconds to import.
-    print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
+    if hosts is None or not hosts.index:
+        print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
     config, directory = _run_of(options, settings, start)
     from azjax.train import train, use_devices
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from jax.sharding import Mesh
 
 import envs
-from azjax.players import Player, make_player, parse_player
+from azjax.opponents import any_player
+from azjax.outside import AnyPlayer
+from azjax.players import parse_player
 from azjax.rundir import load_run
 from azjax.step import make_mesh
 from azjax.train import use_devices
@@ -23,15 +25,15 @@ def start(word: str) -> tuple[Game, Mesh]:
     return game, make_mesh(0)
 
 
-def players_of(game: Game, words: Sequence[str]) -> list[Player]:
-    """Returns players; all words are read before the first is made.
+def players_of(game: Game, words: Sequence[str]) -> list[AnyPlayer]:
+    """Returns players, engines too; all words are read before the first is made.
 
     Raises:
       ValueError: a word names no player of this game.
     """
     for word in words:
         parse_player(word)
-    return [make_player(game, word, load_run) for word in words]
+    return [any_player(game, word, load_run) for word in words]
 
 
 class Telling:

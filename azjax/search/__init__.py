@@ -13,7 +13,7 @@ from azjax.search.policy import (
 )
 from azjax.search.rule import Rule, gumbel_rule, puct_rule, ucb1_rule
 from azjax.search.selection import first_argmax, is_illegal, mask_logits, puct_scores, select_puct, select_ucb1
-from azjax.search.single import Look, TreeSearch
+from azjax.search.single import Look, TreeSearch, Variation
 from azjax.search.slots import Slotted, action_of, begin_search, num_slots, slotted
 from azjax.search.trace import Nodes, Simulation
 
@@ -26,6 +26,7 @@ __all__ = [
     "Simulation",
     "Slotted",
     "TreeSearch",
+    "Variation",
     "action_of",
     "alphabeta_search",
     "begin_search",

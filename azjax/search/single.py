@@ -5,6 +5,7 @@ For play against people and for engines: `search` and the policies built on it r
 
 import functools
 import time
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,7 @@ from azjax.search.choice import Selection
 from azjax.search.loop import grow
 from azjax.search.model import Model
 from azjax.search.rule import Rule, puct_rule
-from azjax.search.selection import is_illegal
+from azjax.search.selection import is_illegal, mask_logits
 from azjax.search.slots import begin_recurrent, begin_search, num_slots
 from azjax.search.trace import Nodes, Simulation, last_simulation
 from azjax.search.tree import NO_NODE, ROOT, GrowingTree, plant
@@ -26,6 +27,19 @@ from envs.core import Game
 
 _LONGEST_WALK = 128
 """Edges of a walk in a wave, which chooses anew at as many nodes after each of its walks."""
+
+
+_LONGEST_LINE = 512
+"""Edges of any other walk: its scratch space would take time if it were as long as the tree is large."""
+
+
+class Variation(NamedTuple):
+    """A move and what the search expects after it; the view of the player to move."""
+
+    visits: int
+    q: float
+    prior: float
+    moves: tuple[int, ...]  # the move, then the most visited action, and so on below it
 
 
 class Look(NamedTuple):
@@ -91,7 +105,7 @@ class TreeSearch:
             return plant(begin_search(game, model, params, rng_key, states, slots).root, self._num_nodes)
 
         def grow_some(
-            params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, extra: Any, number: int
+            params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, extra: Any, number: Any
         ) -> GrowingTree:
             invalid = is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32)
             if wave == 1:
@@ -104,7 +118,7 @@ class TreeSearch:
                     interior_action_selection_fn=select,
                     first_node=first,
                     num_simulations=number,
-                    max_depth=None,
+                    max_depth=min(self._num_nodes - 1, _LONGEST_LINE),
                     invalid_actions=invalid,
                     extra_data=extra,
                 )
@@ -127,17 +141,29 @@ class TreeSearch:
             return add(rest, waves, tree) if rest else tree
 
         self._plant = jax.jit(plant_one)
-        self._grow = jax.jit(grow_some, static_argnums=5, donate_argnums=2)
+        # One program for every number of simulations; a wave's are written out.
+        self._grow = jax.jit(grow_some, static_argnums=() if wave == 1 else 5, donate_argnums=2)
         self._tree: GrowingTree | None = None
         self._extra: Any = None
         self._used = 0
         self._rng_key = jax.random.key(0)
 
-    def start(self, state: Any, seed: int = 0) -> None:
-        """Drops the tree and begins at a position, which must not be terminated; `seed` is for random evaluations."""
+    def start(self, state: Any, seed: int = 0, only: Collection[int] | None = None) -> None:
+        """Drops the tree and begins at a position, which must not be terminated.
+
+        Args:
+          state: the position.
+          seed: of random evaluations.
+          only: the moves to search there, at least one of them legal; None: all.
+        """
         self._rng_key, key = jax.random.split(jax.random.key(seed))
-        self._tree, self._used = self._plant(self._params, key, state), 1
-        self._extra = self._rule.extra(jax.random.fold_in(key, 1), self._tree.prior_logits[ROOT])
+        tree = self._plant(self._params, key, state)
+        if only is not None:
+            kept = np.isin(self._table(tree)[ROOT], list(only))
+            logits = mask_logits(tree.prior_logits[ROOT, 0], jnp.asarray(kept))
+            tree = tree._replace(prior_logits=tree.prior_logits.at[ROOT, 0].set(logits))
+        self._tree, self._used = tree, 1
+        self._extra = self._rule.extra(jax.random.fold_in(key, 1), tree.prior_logits[ROOT])
 
     def use(self, params: Any) -> None:
         """Replaces the parameters of the evaluation; a tree that was grown with others is dropped."""
@@ -198,24 +224,18 @@ class TreeSearch:
         legal = ~np.asarray(is_illegal(tree.prior_logits[ROOT, 0]))
         prior = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])) * legal
         table = self._table(tree)
-        # Before the first simulation the prior decides.
-        scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
-        if visits[ROOT].any():
-            # Ties among the most visited go to the first, or as the rule says.
-            scores = np.where(visits[ROOT] == visits[ROOT].max(), self._rule.final(tree, self._extra), -np.inf)
-        line, edge, node = [], int(np.argmax(scores)), ROOT
-        while True:
-            line.append(int(table[node, edge]))
-            node = int(children[node, edge])
-            if node == NO_NODE or not visits[node].any():
-                break
-            edge = int(np.argmax(visits[node]))
 
         def by_action(edges: np.ndarray) -> np.ndarray:
             full = np.zeros(self._num_events, edges.dtype)
             full[table[ROOT][legal]] = edges[legal]
             return full
 
+        # Before the first simulation the prior decides.
+        scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
+        if visits[ROOT].any():
+            # Ties among the most visited go to the first, or as the rule says.
+            scores = np.where(visits[ROOT] == visits[ROOT].max(), self._rule.final(tree, self._extra), -np.inf)
+        line = _line(table, children, visits, int(np.argmax(scores)))
         return Look(
             action=line[0],
             visits=by_action(visits[ROOT]),
@@ -223,8 +243,25 @@ class TreeSearch:
             prior=by_action(prior),
             value=float(tree.node_values[ROOT, 0]),
             simulations=int(visits[ROOT].sum()),
-            principal_variation=tuple(line),
+            principal_variation=line,
         )
+
+    def variations(self, most: int) -> list[Variation]:
+        """Returns what is expected after the moves that were tried, the most visited first, `most` of them."""
+        tree = self._position()
+        visits, qvalues, children = (np.asarray(array[:, 0]) for array in (tree.visits, tree.qvalues, tree.children))
+        prior, table = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])), self._table(tree)
+        tried = np.flatnonzero(visits[ROOT])
+        order = tried[np.lexsort((-prior[tried], -visits[ROOT, tried]))][:most]
+        return [
+            Variation(
+                visits=int(visits[ROOT, edge]),
+                q=float(qvalues[ROOT, edge]),
+                prior=float(prior[edge]),
+                moves=_line(table, children, visits, int(edge)),
+            )
+            for edge in order
+        ]
 
     def advance(self, action: int) -> bool:
         """Makes a move: the tree below it is kept.
@@ -253,6 +290,17 @@ class TreeSearch:
         return self._tree
 
 
+def _line(table: np.ndarray, children: np.ndarray, visits: np.ndarray, edge: int) -> tuple[int, ...]:
+    """Returns the action of an edge of the root, then the most visited, and so on below it."""
+    line, node = [], ROOT
+    while True:
+        line.append(int(table[node, edge]))
+        node = int(children[node, edge])
+        if node == NO_NODE or not visits[node].any():
+            return tuple(line)
+        edge = int(np.argmax(visits[node]))
+
+
 def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int]:
     """Returns the tree below node `root`, its nodes numbered anew in their old order, and how many they are."""
     parents = np.array(tree.parents[:, 0])
@@ -264,7 +312,14 @@ def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int
     new = np.full(len(parents) + 1, NO_NODE, np.int32)  # the last entry answers for NO_NODE
     new[old] = np.arange(len(old))
     rest = np.setdiff1d(np.arange(len(parents)), old)
-    order, is_kept = np.concatenate([old, rest]), np.arange(len(parents)) < len(old)
+    order = np.concatenate([old, rest]).astype(np.int32)
+    return _renumbered(tree, order, new, np.int32(len(old))), len(old)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _renumbered(tree: GrowingTree, order: jax.Array, new: jax.Array, number: jax.Array) -> GrowingTree:
+    """Returns the tree with node order[i] at i, cleared from `number` on; node i is now new[i]."""
+    is_kept = jnp.arange(order.shape[0], dtype=jnp.int32) < number
 
     def moved(leaf: jax.Array, empty: Any) -> jax.Array:
         where = is_kept.reshape(-1, *(1,) * (leaf.ndim - 1))
@@ -275,10 +330,9 @@ def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int
         name: jax.tree.map(lambda leaf, name=name: moved(leaf, empty.get(name, 0)), field)
         for name, field in tree._asdict().items()
     }
-    fields["children"] = jnp.asarray(new)[fields["children"]]
-    parents = jnp.asarray(new)[fields["parents"]].at[ROOT].set(NO_NODE)
-    fields["parents"] = parents
+    fields["children"] = new[fields["children"]]
+    fields["parents"] = new[fields["parents"]].at[ROOT].set(NO_NODE)
     fields["action_from_parent"] = fields["action_from_parent"].at[ROOT].set(NO_NODE)
     fields["rewards"] = fields["rewards"].at[ROOT].set(0)
     fields["discounts"] = fields["discounts"].at[ROOT].set(1)
-    return GrowingTree(**fields), len(old)
+    return GrowingTree(**fields)

@@ -61,7 +61,7 @@ class Lens:
             texts = {
                 "visits": f"{visits}" if visits else "",
                 "prior": f"{prior:.0%}" if self.agent.kind != "uct" else "",
-                "q": f"{q:+.2f}" if visits else "",
+                "q": f"{q:+.2f}".replace("-0.00", "+0.00") if visits else "",
             }
             lines = tuple(filter(None, (texts.values() if shows == "all" else (texts[shows],))))
             share = {"prior": prior, "q": max(q, 0.0) if visits else 0.0}.get(shows, visits / most)

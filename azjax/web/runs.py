@@ -76,7 +76,9 @@ class RunsView:
         charts = [
             draw_curves([_rating(name, log, axis) for name, log in logs], title=_rating_title(logs), x_label=axis),
             *(
-                draw_curves([_values(name, log, axis, field) for name, log in logs], title=title, x_label=axis)
+                draw_curves(
+                    [_values(name, log, axis, field) for name, log in logs], title=title, x_label=axis, from_zero=True
+                )
                 for field, title in (
                     ("policy_loss", "Policy loss"),
                     ("value_loss", "Value loss"),

@@ -109,10 +109,10 @@ class Chess(Game):
 
     def moves(self, state: ChessState) -> jax.Array:
         """Returns bool[A]: the legal moves before any draw rule, as perft counts them."""
-        return planes.mask_of(planes.move_planes(_legal(state)))
+        return planes.mask_of(_legal(state), jnp.bool_(False))
 
     def legal_action_mask(self, state: ChessState) -> jax.Array:
-        return planes.mask_of(planes.empty_where(self.terminated(state), planes.move_planes(_legal(state))))
+        return planes.mask_of(_legal(state), self.terminated(state))
 
     def legal_actions(self, state: ChessState) -> jax.Array:
         own = pieces_of(state.boards).own

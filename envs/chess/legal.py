@@ -12,7 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.bitboard import Bits
-from envs.chess.rays import LEAPS, along, before, by_kind, constant, looking, some, square, union, where
+from envs.chess.rays import (
+    LEAPS,
+    along,
+    before,
+    by_kind,
+    constant,
+    looking,
+    rays_from,
+    some,
+    square,
+    to_first,
+    union,
+    where,
+)
 
 KING_SIDE, QUEEN_SIDE = 1, 2  # bits of the rights to castle; the other player's are 4 and 8
 _NORTH, _EAST, _WEST = (np.arange(8) == direction for direction in (0, 2, 6))
@@ -91,7 +104,8 @@ def legal_moves(pieces: Pieces, castling: jax.Array, passed: jax.Array) -> Legal
     attacked = union(looking(attackers, _each(empty | king)) | before(near) | before(pieces.knights & enemy, LEAPS))
 
     # What stands in each direction from the king; `sight` are the squares up to there, it included.
-    sight = looking(_each(king), _each(empty))
+    rays = rays_from(king)
+    sight = to_first(rays, pieces.occupied)
     pawn_checks = along(_PAWN_CHECKS, before(king) & _each(pieces.pawns & enemy))
     knight_checks = before(king, LEAPS) & _each(pieces.knights & enemy)
     slider_checks = some(sight & attackers)
@@ -105,12 +119,13 @@ def legal_moves(pieces: Pieces, castling: jax.Array, passed: jax.Array) -> Legal
         )
     )
     shields = sight & _each(own)
-    pins = where(some(looking(shields, _each(empty)) & attackers), shields)
+    pins = where(some(to_first(rays, pieces.occupied & ~shields) & attackers), shields)
     pinned = union(pins)
     opposite = Bits(tuple(jnp.concatenate([word[4:], word[:4]]) for word in pins.words))
     free = _each(~pinned) | pins | opposite
 
-    target = _en_passant_target(pieces, king, pawns, attackers, passed, pawn_checks, knight_checks)
+    other_checks = union(pawn_checks | knight_checks)
+    target = _en_passant_target(pieces, rays, pawns, attackers, other_checks, passed)
     takes = along(_PAWN_TAKES, (enemy & answers) | target)
     steps = before(takes | along(_NORTH, empty & answers))
     second_steps = before(along(_NORTH, empty & before(along(_NORTH, empty & answers))))
@@ -133,7 +148,7 @@ def legal_moves(pieces: Pieces, castling: jax.Array, passed: jax.Array) -> Legal
 
 
 def _en_passant_target(
-    pieces: Pieces, king: Bits, pawns: Bits, attackers: Bits, passed: jax.Array, pawn_checks: Bits, knight_checks: Bits
+    pieces: Pieces, rays: Bits, pawns: Bits, attackers: Bits, other_checks: Bits, passed: jax.Array
 ) -> Bits:
     """Returns the square to take on en passant, unless what it takes off the board leaves the king attacked.
 
@@ -147,8 +162,8 @@ def _en_passant_target(
     takers = union(along(_PAWN_TAKES, before(target))) & pawns
     takers = where(takers.count() == 1, takers)
     occupied = (pieces.occupied & ~taken & ~takers) | target
-    exposed = union(looking(_each(king), _each(~occupied)) & attackers) | union(knight_checks | pawn_checks) & ~taken
-    return where(~some(exposed), target)
+    exposed = some(to_first(rays, occupied) & attackers).any()
+    return where(~(exposed | some(other_checks & ~taken)), target)
 
 
 def _castling_moves(pieces: Pieces, king: Bits, attacked: Bits, castling: jax.Array) -> Bits:

@@ -37,6 +37,14 @@ def _steps(steps: tuple[tuple[int, int], ...]) -> Steps:
 
 
 SLIDES, LEAPS = _steps(DIRECTIONS), _steps(KNIGHT)
+_RAYS = np.zeros((64, 2, 8), np.uint32)  # by square, word and direction
+for _square in range(64):
+    for _direction, (_row, _column) in enumerate(DIRECTIONS):
+        _at = (_square // 8 + _row, _square % 8 + _column)
+        while 0 <= _at[0] < 8 and 0 <= _at[1] < 8:
+            _word, _bit = divmod(8 * _at[0] + _at[1], 32)
+            _RAYS[_square, _word, _direction] |= np.uint32(1 << _bit)
+            _at = (_at[0] + _row, _at[1] + _column)
 EVEN = np.arange(8) % 2 == 0
 """The directions in which rooks move; bishops move in the others."""
 
@@ -74,6 +82,29 @@ def looking(targets: Bits, empty: Bits) -> Bits:
     for _ in range(_FARTHEST - 1):
         seen = before(targets | (empty & seen))
     return seen
+
+
+def rays_from(single: Bits) -> Bits:
+    """Returns for each direction all squares that way from the one square of a set."""
+    low, high = (jax.lax.population_count(word - 1).astype(jnp.int32) for word in single.words)
+    words = jnp.asarray(_RAYS)[jnp.where(single.words[0] != 0, low, 32 + high)]
+    return Bits((words[0], words[1]))
+
+
+def to_first(rays: Bits, occupied: Bits) -> Bits:
+    """Returns the squares of `rays_from` up to the first that is occupied, it included; whole rays where none is."""
+    low, high = (rays & occupied).words
+    # Where squares grow along the ray, all up to the lowest set bit: x ^ (x - 1), which is all ones for 0.
+    up = low ^ (low - 1), jnp.where(low != 0, jnp.uint32(0), high ^ (high - 1))
+    # Elsewhere all from the highest set bit on.
+    down = jnp.where(high != 0, jnp.uint32(0), _from_highest(low)), _from_highest(high)
+    return rays & Bits(tuple(jnp.where(SLIDES.down, a, b) for a, b in zip(up, down, strict=True)))
+
+
+def _from_highest(word: jax.Array) -> jax.Array:
+    for shift in (1, 2, 4, 8, 16):
+        word = word | (word >> shift)
+    return ~(word >> 1)
 
 
 def along(by_direction: np.ndarray, bits: Bits) -> Bits:

@@ -67,7 +67,7 @@ def test_openings_are_counted_by_their_moves():
 @pytest.fixture(scope="module")
 def lines():
     analyst = Analyst(GAME, agent(1, PROBS), most_simulations=400)
-    openings = [Opening("centre", (4, 0)), Opening("loses", (0, 3, 1, 8))]  # the last lets X complete the row
+    openings = [Opening("centre", (4, 0)), Opening("loses", (0, 4, 1, 8))]  # the last lets X complete the row
     return read_lines(analyst, openings, [(0.5, 0.25), (0.0, 0.125)], 400)
 
 
@@ -189,7 +189,7 @@ def test_any_player_is_measured(capsys):
     assert [(row["moves"], row["positions"]) for row in said["wins"]] == [(1, 12), (2, 12)]
     assert said["wins"][0]["share"] == 1.0
     assert main("analyze tic_tac_toe --player solver --wins 12".split()) == 0
-    assert "solver finds 12 of 12 wins in one: 100.0% (75.7% to 100.0%)" in capsys.readouterr().out
+    assert "solver finds 12 of 12 wins in one: 100.0% (75.8% to 100.0%)" in capsys.readouterr().out
     assert main("analyze tic_tac_toe --player random --perfect 200 --json".split()) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["all"]["positions"] == 200 and len(said["plies"]) == 9 and 0.3 < said["all"]["critical_share"] < 0.8

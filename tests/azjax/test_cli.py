@@ -233,6 +233,13 @@ def test_train_takes_the_preset_and_the_default_directory(name, trained):
     assert trained == [(config, rundir.default_path("crosshair,size=5", name))]
 
 
+def test_smoke_cuts_chess_off_unless_told_where(trained):
+    assert main(["train", "chess", "--preset", "smoke"]) == 0
+    assert main(["train", "chess,max_plies=40,history=2", "--preset", "smoke"]) == 0
+    assert [config.game for config, _ in trained] == ["chess,max_plies=32", "chess,history=2,max_plies=40"]
+    assert trained[0][1] == rundir.default_path("chess", "smoke")
+
+
 def test_resume_keeps_the_stored_configuration_and_fork_starts_beside_it(trained, tmp_path, capsys):
     stored = dataclasses.replace(preset("smoke", "tic_tac_toe"), steps=5)
     rundir.RunDirectory(tmp_path / "a").write_config(stored)

@@ -78,6 +78,7 @@ CASES = [
     Case("puct", 9, 23, 8),
     pytest.param(Case("gumbel", 9, 23, 8), marks=pytest.mark.slow),
     Case("puct", 18, 23, 8, legal=4, slots=9),
+    Case("puct", 9, 499, 1),  # of one game scatters and gathers are of one entry, which XLA makes slices of
 ]
 
 

@@ -9,6 +9,7 @@ import jax
 import pytest
 
 import envs
+from azjax.accelerators import parse_devices
 from azjax.cli import main
 from azjax.config import RunConfig
 from azjax.plan import MOST_ENTRIES, Bytes, Plan, check_fits, make_plan, text
@@ -160,3 +161,37 @@ def test_the_command(capsys):
 @pytest.mark.parametrize(("size", "shown"), [(0, "0 B"), (999, "999 B"), (1234, "1.23 kB"), (5.6e10, "56 GB")])
 def test_text(size, shown):
     assert text(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("word", "devices"),
+    [
+        ("v4-8", (4, "TPU v4", 32 * 2**30)),
+        ("v5e-8", (8, "TPU v5e", 16 * 2**30)),
+        ("v5litepod-16", (16, "TPU v5litepod", 16 * 2**30)),
+        ("v5p-8", (4, "TPU v5p", 95 * 2**30)),
+        ("80GB", (1, "80 GB device", 80 * 10**9)),
+        ("2x24GB", (2, "24 GB device", 24 * 10**9)),
+    ],
+)
+def test_devices_that_are_not_here(word, devices):
+    assert parse_devices(word) == devices
+
+
+@pytest.mark.parametrize("word", ["", "v4", "v4-0", "v4-1", "v9-8", "80", "0GB", "0x80GB", "-1GB", "80GB,1", "axbGB"])
+def test_other_words_for_devices_are_refused(word, capsys):
+    assert main(["plan", "tic_tac_toe", f"--on={word}"]) == 2
+    assert f"--on: got {word!r}, expected a type of TPU" in capsys.readouterr().err
+
+
+def test_a_plan_for_devices_that_are_not_here_and_its_refusal(capsys):
+    argv = ["plan", "tic_tac_toe", "--preset", "smoke", "--on", "v5e-8", "--json"]
+    assert main(argv) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["devices"], plan["device_kind"], plan["device_bytes"]) == (8, "TPU v5e", 2**34)
+    assert plan["bytes"]["lanes"] * 8 == make_plan(preset("smoke", "tic_tac_toe"), GAME, 1).bytes.lanes
+    assert main([*argv, "--selfplay.lanes", str(2**26), "--search.simulations", "4"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["fits"] is False
+    most = int(re.search(r"selfplay.lanes: got 67108864, .* expected at most (\d+)", err).group(1))
+    assert main([*argv, "--selfplay.lanes", str(most), "--search.simulations", "4"]) == 0

@@ -57,7 +57,7 @@ def test_a_game_that_is_lost_in_the_second_seat():
 def test_an_opponent_may_give_up():
     quits = Player("quitter", lambda p, k, states: jnp.full(states.ply.shape, RESIGNS, jnp.int32), ())
     told = talk("b2", opponent=quits)
-    assert told[-1] == ("result", "quitter gives up. You won.")
+    assert told[-1] == ("result", "You won: quitter gave up.")
     assert kinds(talk("hint", opponent=quits), "plain")[1] == "quitter would give up"
     session = Session(GAME, quits, 1)
     converse(session, lambda prompt: None, lambda text, kind: None)
@@ -114,10 +114,10 @@ def test_undo_takes_back_ones_move_and_the_reply():
 def test_undo_in_the_second_seat_leaves_the_first_move():
     session = Session(GAME, FIRST_SQUARE, 1)
     assert not session.undo()
-    session.play(session.suggest())
+    session.reply()
     assert not session.undo()
     session.play(session.parse("c3"))
-    session.play(session.suggest())
+    session.reply()
     assert session.undo() and session.plies == 1
 
 
@@ -151,7 +151,7 @@ def test_leaving_is_polite(lines):
 
 def test_the_same_seed_gives_the_same_game():
     random = make_player(GAME, "random", None)
-    games = [[Session(GAME, random, 1, seed).suggest() for seed in range(12)] for _ in range(2)]
+    games = [[Session(GAME, random, 1, seed).suggest().action for seed in range(12)] for _ in range(2)]
     assert games[0] == games[1] and len(set(games[0])) > 2
 
 

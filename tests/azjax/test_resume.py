@@ -315,6 +315,7 @@ from azjax.cli import main
 step = train._Trainer._train_step
 def filling(self, state):
     if int(state.step) == 2:
+        self.checkpoints.wait()
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
     return step(self, state)
 train._Trainer._train_step = filling

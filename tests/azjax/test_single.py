@@ -207,3 +207,26 @@ def test_only_as_many_moves_as_there_are_slots_are_searched():
     full = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=60)
     full.start(after(4, 0))
     assert set(np.flatnonzero(look.visits)) == set(np.argsort(full.look().prior)[-3:])
+
+
+def test_lines_are_the_moves_in_order_of_their_visits(searcher):
+    searcher.start(after(4, 0))
+    assert searcher.variations(3) == []
+    searcher.grow(60)
+    look, lines = searcher.look(), searcher.variations(3)
+    assert lines[0].moves == look.principal_variation and len(lines) == 3
+    assert [line.visits for line in lines] == sorted(look.visits, reverse=True)[:3]
+    for line in lines:
+        move = line.moves[0]
+        assert line.visits == look.visits[move] and line.q == pytest.approx(look.qvalues[move])
+        assert line.prior == pytest.approx(look.prior[move])
+
+
+def test_a_search_of_some_moves_alone(searcher):
+    searcher.start(after(4, 0), only=[1, 8, 4])  # 4 is taken
+    searcher.grow(40)
+    look = searcher.look()
+    assert set(np.flatnonzero(look.visits)) == {1, 8} and look.prior.sum() == pytest.approx(1)
+    searcher.advance(8)
+    searcher.grow(30)
+    assert len(np.flatnonzero(searcher.look().prior)) == 6  # below the root every move is there

@@ -45,6 +45,22 @@ def test_files_of_games_are_rated(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "rated").iterdir()} == {"ratings.json", "elo.png"}
 
 
+def test_anchors_and_prior_are_chosen(tmp_path, capsys):
+    path = tmp_path / "games.jsonl"
+    path.write_text(
+        write_lines([*GAMES, record("ada", "bob"), record("bob", "ada", (4,), (-1.0, 1.0), "time")]), "utf-8"
+    )
+    argv = ["rate", "--games", str(path), "--anchors", "bob=1500.5", "--prior-draws", "0", "--json"]
+    assert main(argv) == 0
+    said = json.loads(capsys.readouterr().out)
+    (bob,) = (player for player in said["players"] if player["name"] == "bob")
+    assert (bob["elo"], bob["ci95"]) == (1500.5, [1500.5, 1500.5])
+    games = [*GAMES, record("ada", "bob"), record("bob", "ada", (4,), (-1.0, 1.0), "time")]
+    assert said == fit_ratings(pair_results(games), anchors={"bob": 1500.5}, prior_draws=0).to_json()
+    assert main([*argv[:4], "eve=3"]) == 2
+    assert "--anchors: got eve, which played no game; expected one of ada, bob" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("records", "message"),
     [
@@ -68,6 +84,10 @@ def test_games_that_cannot_be_rated_are_refused(records, message, tmp_path, caps
         ("random uct:4 --games 3", "--games: got 3, expected an even number"),
         ("random uct:4 --games -2", "--games: got -2, expected an even number"),
         ("--games nowhere.jsonl", "nowhere.jsonl"),
+        ("random uct:4 --anchors random", "--anchors: got 'random', expected PLAYER=ELO, such as uct:400=1000"),
+        ("random uct:4 --anchors =3", "--anchors: got '=3'"),
+        ("random uct:4 --anchors random=nan", "--anchors: got 'random=nan'"),
+        ("random uct:4 --prior-draws -1", "--prior-draws: got -1.0, expected a number of at least 0"),
         ("--games games.txt", "got the format .txt, expected"),
         ("--games 4", "players: got 0, expected at least 2, or --run DIR, or --games FILE"),
     ],

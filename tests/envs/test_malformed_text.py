@@ -23,6 +23,10 @@ LINES = [
     b'"end": "unfinished"}\n\n{"format": 1, "game": "othello", "players": ["?", "?"], "actions": [], '
     b'"returns": [0, 0], "end": "plies"}',
 ]
+PGN = [
+    b'[White "A"]\n[Date "2026.11.30"]\n[Result "1-0"]\n\n1. e4 {x} e5 2. f4 (2. Nf3) exf4 $1 1-0\n\n1.d4 0-1\n',
+    b'[Black "\\"B\\""]\n[Termination "time forfeit"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n[White "\xc3\xa9"]\n\n1/2-1/2',
+]
 NAMES = [b"A9", b"j1", b"pass", b"c3", b"ab12", b"swap", b"24/18", b"7"]
 PIECES = [
     *b'( ) ; [ ] \\ : { } , " - . 0 1 9 e t B W AB GM[2] GM[11] SZ[4] SZ[52] KM[-0.0] PL[W] ;B[bb] ;W[]'.split(),
@@ -35,7 +39,7 @@ _NAMES = """
     go_9x9 hex othello crosshair connect_four black_hole tic_tac_toe ultimate_tic_tac_toe backgammon
 """
 GAMES = [envs.make(name) for name in _NAMES.split()]
-FAULT = re.compile(r"^file\.(sgf|jsonl): (line \d+(, column \d+)?: .|CA: got )", re.DOTALL)
+FAULT = re.compile(r"^file\.(sgf|jsonl|pgn): (line \d+(, column \d+)?: .|CA: got |game \d+: )", re.DOTALL)
 
 TEXTS = 50  # an example: Hypothesis takes longer over one than all the readers together
 # Not shrunk: the text that fails is told.
@@ -112,6 +116,7 @@ def mutations(settings):
     return {
         "sgf": of(lambda data: check_file(".sgf", data), SGF),
         "jsonl": of(lambda data: check_file(".jsonl", data), LINES),
+        "pgn": of(lambda data: check_file(".pgn", data), PGN),
         "names": of(check_name, NAMES),
     }
 
@@ -128,6 +133,6 @@ def test_a_hundred_thousand_mutated_texts(run):
 
 
 def test_the_texts_that_are_mutated_are_good_ones():
-    for suffix, bases in ((".sgf", SGF), (".jsonl", LINES)):
+    for suffix, bases in ((".sgf", SGF), (".jsonl", LINES), (".pgn", PGN)):
         for data in bases:
             assert read_games(File(suffix, data))

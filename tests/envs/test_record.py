@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import envs
+from envs.chess.game import Chess
 from envs.game_files import check_format, formats_of, games_text, read_games
 from envs.go import Go
 from envs.playback import check_records
@@ -143,8 +144,9 @@ def test_files(tmp_path, name):
 
 def test_which_formats_a_game_has(tmp_path):
     assert formats_of(GAME) == (".jsonl",) and formats_of(Go(5)) == (".jsonl", ".sgf")
-    with pytest.raises(ValueError, match=r"x\.pgn: got the format \.pgn, expected \.jsonl or \.sgf"):
-        read_games(tmp_path / "x.pgn")
+    assert formats_of(Chess(max_plies=9)) == (".jsonl", ".pgn")
+    with pytest.raises(ValueError, match=r"x\.txt: got the format \.txt, expected \.jsonl or \.sgf or \.pgn"):
+        read_games(tmp_path / "x.txt")
     with pytest.raises(ValueError, match=r"x\.sgf: got the format \.sgf, expected \.jsonl$"):
         check_format(tmp_path / "x.sgf", formats_of(GAME))
     with pytest.raises(ValueError, match=r"games: got the format without a name, expected"):

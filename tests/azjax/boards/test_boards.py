@@ -18,7 +18,7 @@ from envs.record import GameRecord
 SVG = "{http://www.w3.org/2000/svg}"
 GAMES = [
     *("tic_tac_toe", "connect_four", "crosshair", "black_hole", "othello", "hex", "ultimate_tic_tac_toe"),
-    *("backgammon", "go,size=5"),
+    *("backgammon", "go,size=5", "chess"),
 ]
 
 
@@ -50,7 +50,7 @@ def test_every_move_of_a_random_game_can_be_chosen(word):
         assert all(zone in ids for path in paths for zone in path)
         buttons = [game.action_name(action) for action, path in zip(line.legal, paths, strict=True) if not path]
         assert set(buttons) <= {"pass", "swap"}
-        if word != "backgammon":  # there two dice can take a checker off from one point
+        if word not in ("backgammon", "chess"):  # two dice can take one checker off, a pawn becomes one of four pieces
             assert len(set(paths)) == len(paths)
         if ply % 10 == 0:
             root = ElementTree.fromstring(drawing.svg(choosable=True))
@@ -114,6 +114,19 @@ def test_backgammon_is_seen_by_player_0_whoever_moves():
         line.play(line.legal[0])
     for source, _ in zones_of(game, line.state, line.legal):
         assert source in ("p1", "p12", "p17", "p19", "bar1")
+
+
+def test_chess_is_seen_from_whites_side_and_promotions_share_their_squares():
+    game = envs.make("chess")
+    line = read_line(game, "7k/P7/8/8/8/8/8/K7 w - - 0 1")
+    paths = zones_of(game, line.state, line.legal)
+    assert paths.count(("a7", "a8")) == 4 and ("a1", "b1") in paths
+    line = read_line(game, "e2e4")
+    assert ("e7", "e5") in zones_of(game, line.state, line.legal)
+    picture = at("chess", "e2e4 e7e5")
+    assert len(elements(picture, "g")) == 32
+    lit = [one for one in elements(picture, "rect") if one.get("fill") in ("#f3dd85", "#e5c445")]
+    assert [float(one.get("y", "")) for one in lit] == [26 + 56, 26 + 3 * 56]
 
 
 def test_a_game_without_a_drawing_is_drawn_from_its_text(double_turns):

@@ -64,7 +64,7 @@ def runs_folder(tmp_path_factory) -> Path:
     run.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run.games_path.mkdir()
     game = {"format": 1, "game": "tic_tac_toe", "players": ["step 20", "random"]}
-    won = game | {"actions": [0, 3, 1, 4, 2], "returns": [1.0, -1.0]}
+    won = game | {"actions": [0, 3, 1, 4, 2], "returns": [1.0, -1.0], "end": "rules"}
     wrong = game | {"actions": [0, 0], "returns": None, "end": "unfinished"}
     text = "".join(json.dumps(record) + "\n" for record in (won, wrong))
     (run.games_path / "step_20-vs-random.jsonl").write_text(text, encoding="utf-8")

@@ -166,7 +166,7 @@ def test_setting_up_from_text(ask, text, moves):
         ("b2 b2", "move 2: got 'b2'"),
         ("{", "not JSON"),
         (
-            '{"format": 1, "game": "hex", "actions": [4], "returns": null, "end": "unfinished"}',
+            RECORD % ("hex", "4"),
             "record: got one of hex",
         ),
         (
@@ -181,7 +181,7 @@ def test_text_that_is_no_game(client, text, message):
 
 @pytest.mark.parametrize("word", ["nogame", "azjax/cli.py:GAME", "os:path", "go,size=99", "go,size", "pgx:tic_tac_toe"])
 def test_games_that_are_not_offered(client, word):
-    assert "game" in refused(client, "new", game=word)
+    assert re.match(r"game|go|azjax", refused(client, "new", game=word))
 
 
 def test_a_game_is_saved_as_record_and_moving_picture(ask, table):

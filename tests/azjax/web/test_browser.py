@@ -138,6 +138,7 @@ BOARDS = [
     ("ultimate_tic_tac_toe", ""),
     ("go_9x9", "max_plies=60"),
     ("backgammon", "max_plies=80"),
+    ("chess", "max_plies=40"),
 ]
 
 
@@ -229,6 +230,23 @@ def test_a_position_is_set_up_and_saved(page):
     settle(page)
     links = page.find_elements(By.CSS_SELECTOR, "#saved a")
     assert [link.get_attribute("download") for link in links] == ["game.jsonl", "game.svg"]
+
+
+def test_a_pawn_becomes_what_is_chosen(page):
+    begin(page, "chess")
+    choose(page, "Second: who", "person")
+    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
+    page.find_element(By.ID, "text").send_keys("7k/P7/8/8/8/8/8/K7 w - - 0 1")
+    page.find_element(By.ID, "set").click()
+    settle(page)
+    for square in ("a7", "a8"):
+        page.find_element(By.CSS_SELECTOR, f'#board .zone[data-zone="{square}"]').click()
+    choices = page.find_elements(By.CSS_SELECTOR, "#choices button")
+    assert sorted(choice.text for choice in choices) == ["a7a8b", "a7a8n", "a7a8q", "a7a8r"]
+    shoot(page, "promotion")
+    choices[[choice.text for choice in choices].index("a7a8r")].click()
+    settle(page)
+    assert page.find_element(By.CSS_SELECTOR, "#moves li").text == "1. a7a8r"
 
 
 def test_runs_are_shown_and_a_game_is_replayed(page):

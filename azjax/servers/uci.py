@@ -1,0 +1,261 @@
+"""A server of UCI (chess) and of USI, its sister for shogi, which differ in a few words."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+
+from azjax import __version__
+from azjax.servers.server import LoadFn, Say, Server
+from azjax.servers.turn import Limits, Turn, centipawns, seconds_for_move
+
+_REPORT_SECONDS = 1.0
+_MOST_MILLISECONDS = 10**9
+_STATEFUL = ("position", "go", "setoption", "ucinewgame", "usinewgame", "ponderhit")
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """The words in which the two protocols differ."""
+
+    name: str
+    position: str  # introduces a position as text
+    position_words: int  # of that text
+    new_game: str
+    sides: tuple[str, str]  # prefixes of player 0's and player 1's clocks
+    option_prefix: str  # of the options that the protocol itself defines
+    nothing: str  # the move when there is none
+
+
+UCI = Dialect("uci", "fen", 6, "ucinewgame", ("w", "b"), "", "(none)")
+USI = Dialect("usi", "sfen", 4, "usinewgame", ("b", "w"), "USI_", "resign")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Spin:
+    """An option that is a whole number."""
+
+    default: int
+    least: int
+    most: int
+
+
+class UciServer(Server):
+    """An agent that plays chess or shogi."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        load: LoadFn,
+        say: Say,
+        clock: Callable[[], float] = time.perf_counter,
+        simulations: int | None = None,
+        megabytes: int = 64,
+    ):
+        """Loads nothing yet; `dialect` is UCI or USI, `megabytes` what the tree has, the others are as `Server`'s."""
+        super().__init__(load, say, clock, simulations)
+        self._dialect = dialect
+        self._spins = {
+            f"{dialect.option_prefix}Hash": _Spin(megabytes, 1, megabytes),
+            "MultiPV": _Spin(1, 1, 500),
+            "Simulations": _Spin(simulations or 0, 0, 10**9),  # of a search without limits; 0: the run's own
+            "Move Overhead": _Spin(50, 0, 60_000),
+        }
+        self._values = {name: spin.default for name, spin in self._spins.items()}
+        self._ponder: Sequence[str] | None = None  # the words of the `go` that began it
+        self._position: tuple[str | None, list[str]] = (None, [])
+
+    def last_words(self, line: str) -> str | None:
+        return "" if line.split()[:1] == ["quit"] else None
+
+    def _take(self, line: str) -> None:
+        # Words before the first that is a command are passed over, as the protocols ask for.
+        words = line.split()
+        while words and words[0] not in self._commands:
+            del words[0]
+        if not words:
+            return
+        name, *rest = words
+        if self._turn is not None and name in _STATEFUL and not (name == "ponderhit" and self._ponder is not None):
+            if not self._turn.limits.infinite:
+                self._postpone(line)
+                return
+            self._finish()  # a program that forgot `stop`
+        try:
+            self._commands[name](self, rest)
+        except ValueError as error:
+            self._say(f"info string error: {error}")
+
+    def _do_hello(self, words: list[str]) -> None:
+        self._say(f"id name azjax {__version__}")
+        self._say("id author the azjax authors")
+        for name, spin in self._spins.items():
+            self._say(f"option name {name} type spin default {spin.default} min {spin.least} max {spin.most}")
+        self._say(f"option name {self._dialect.option_prefix}Ponder type check default false")
+        self._say(f"{self._dialect.name}ok")
+
+    def _do_isready(self, words: list[str]) -> None:
+        if self._turn is None:
+            self.warm_up()
+        self._say("readyok")
+
+    def _do_setoption(self, words: list[str]) -> None:
+        text = " ".join(words)
+        name, _, value = text.removeprefix("name ").partition(" value ")
+        if not text.startswith("name "):
+            raise ValueError(f"setoption: got {text[:60]!r}, expected setoption name NAME value VALUE")
+        if name.lower() == f"{self._dialect.option_prefix}ponder".lower():
+            return  # says only that `go ponder` may come
+        known = next((option for option in self._spins if option.lower() == name.lower()), None)
+        if known is None:
+            raise ValueError(f"setoption: got {name[:60]!r}, expected one of {', '.join(self._spins)}")
+        self._values[known] = _number(known, value, self._spins[known].least, self._spins[known].most)
+        self._simulations = self._values["Simulations"] or None
+        if known.endswith("Hash"):
+            self._agent().use_megabytes(self._values[known])
+
+    def _do_new_game(self, words: list[str]) -> None:
+        self._position = (None, [])
+        if self._thinker is not None:
+            self._thinker.forget()
+
+    def _do_position(self, words: list[str]) -> None:
+        before, moves = words, []
+        if "moves" in words:
+            index = words.index("moves")
+            before, moves = words[:index], words[index + 1 :]
+        if before[:1] == ["startpos"]:
+            start = None
+        elif before[:1] == [self._dialect.position]:
+            start = " ".join(before[1 : 1 + self._dialect.position_words])
+        else:
+            raise ValueError(
+                f"position: got {' '.join(before)[:60]!r}, expected startpos or {self._dialect.position} and a position"
+            )
+        self._agent().place(start, moves)
+        self._position = (start, moves)
+
+    def _do_go(self, words: list[str]) -> None:
+        agent = self._agent()
+        agent.place(*self._position)
+        if agent.over:
+            self._say(f"bestmove {self._dialect.nothing}")
+            return
+        limits, chosen = self._limits(words)
+        agent.think_about(chosen)
+        self._ponder = words if "ponder" in words else None
+        self._begin(Limits(infinite=True) if self._ponder is not None else limits)
+
+    def _do_ponderhit(self, words: list[str]) -> None:
+        if self._turn is not None and self._ponder is not None:
+            limits, _ = self._limits([word for word in self._ponder if word != "ponder"])
+            self._ponder = None
+            self._begin(limits)
+
+    def _do_stop(self, words: list[str]) -> None:
+        if any(line.split()[:1] == ["go"] for line in self._later):
+            self._postpone("stop")  # it came after a search that has yet to begin
+        elif self._turn is not None:
+            self._finish()
+
+    def _do_quit(self, words: list[str]) -> None:
+        if self._later:
+            self._leaves = True
+        else:
+            self._quit()
+
+    def _do_nothing(self, words: list[str]) -> None:
+        """Takes a command that changes nothing: debug, register, gameover."""
+
+    _commands: dict[str, Callable[["UciServer", list[str]], None]]
+
+    def _limits(self, words: Sequence[str]) -> tuple[Limits, list[str] | None]:
+        """Returns what the words of `go` ask for, and the moves to think about if it says which."""
+        numbers: dict[str, int] = {}
+        chosen: list[str] | None = None
+        waiting = list(words)
+        infinite = False
+        while waiting:
+            word = waiting.pop(0)
+            if word == "searchmoves":
+                chosen = []
+                while waiting and waiting[0] not in _GO_WORDS:
+                    chosen.append(waiting.pop(0))
+            elif word == "infinite":
+                infinite = True
+            elif word in _GO_NUMBERS:
+                numbers[word] = _number(word, waiting.pop(0) if waiting else "", -_MOST_MILLISECONDS, 2**62)
+            elif word not in _GO_WORDS:
+                raise ValueError(f"go: got {word[:60]!r}, expected nodes, movetime, infinite, a clock or nothing")
+        if infinite:
+            return Limits(infinite=True), chosen
+        side = self._dialect.sides[self._agent().to_move]
+        seconds = None
+        if "movetime" in numbers:
+            seconds = max(numbers["movetime"] / 1000, 0.001)
+        elif f"{side}time" in numbers or "byoyomi" in numbers:
+            seconds = seconds_for_move(
+                numbers.get(f"{side}time", 0) / 1000,
+                numbers.get(f"{side}inc", 0) / 1000,
+                moves_to_go=numbers.get("movestogo"),
+                per_move=numbers.get("byoyomi", 0) / 1000,
+                overhead=self._values["Move Overhead"] / 1000,
+            )
+        nodes, depth = numbers.get("nodes"), numbers.get("depth")
+        if nodes is None and depth is None and seconds is None:
+            return self._default_limits(), chosen
+        return Limits(simulations=None if nodes is None else max(nodes, 1), seconds=seconds, depth=depth), chosen
+
+    def _report(self, turn: Turn) -> None:
+        if turn.since_said() >= _REPORT_SECONDS:
+            self._say_info(turn)
+
+    def _say_info(self, turn: Turn) -> None:
+        turn.spoke()
+        seconds = turn.seconds
+        rate = round(turn.added / seconds) if seconds > 0 else 0
+        several = self._values["MultiPV"]
+        lines = turn.thinker.thought(several).lines
+        deepest = max(len(line.moves) for line in lines)
+        for number, line in enumerate(lines, 1):
+            rank = f"multipv {number} " if several > 1 else ""
+            self._say(
+                f"info depth {len(line.moves)} seldepth {deepest} {rank}score cp {centipawns(line.q)} "
+                f"nodes {turn.added} nps {rate} time {round(1000 * seconds)} pv {' '.join(line.moves)}"
+            )
+
+    def _answer(self, turn: Turn) -> None:
+        self._ponder = None
+        self._say_info(turn)
+        best = turn.thinker.thought().lines[0].moves
+        self._say(f"bestmove {best[0]}" + (f" ponder {best[1]}" if len(best) > 1 else ""))
+
+
+UciServer._commands = {
+    "uci": UciServer._do_hello,
+    "usi": UciServer._do_hello,
+    "isready": UciServer._do_isready,
+    "setoption": UciServer._do_setoption,
+    "ucinewgame": UciServer._do_new_game,
+    "usinewgame": UciServer._do_new_game,
+    "position": UciServer._do_position,
+    "go": UciServer._do_go,
+    "ponderhit": UciServer._do_ponderhit,
+    "stop": UciServer._do_stop,
+    "quit": UciServer._do_quit,
+    "debug": UciServer._do_nothing,
+    "register": UciServer._do_nothing,
+    "gameover": UciServer._do_nothing,
+}
+
+_GO_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "byoyomi", "nodes", "depth", "mate")
+_GO_WORDS = (*_GO_NUMBERS, "infinite", "ponder", "searchmoves")
+
+
+def _number(name: str, text: str, least: int, most: int) -> int:
+    try:
+        value = int(text) if len(text) < 25 else None
+    except ValueError:
+        value = None
+    if value is None or not least <= value <= most:
+        raise ValueError(f"{name}: got {text[:60]!r}, expected a whole number from {least} to {most}")
+    return value

@@ -1,0 +1,237 @@
+"""Our agent as a GTP engine: whole conversations, which come out the same to the byte; then anything at all."""
+
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import envs
+from azjax.servers.go_words import alternating, fixed_handicap
+from azjax.servers.turn import centipawns, seconds_for_move
+
+CONVERSATIONS = "basics play ko genmove turns handicap score clock leela kata interrupted".split()
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_conversations_come_out_the_same(go_talk, name):
+    go_talk.check(f"gtp-{name}")
+
+
+def test_who_plays_twice_lets_the_other_pass():
+    assert alternating([(0, "A1"), (0, "B1")]) == ["A1", "pass", "B1"]
+    assert alternating([(1, "A1")], 1) == ["pass", "A1", "pass"]
+    assert alternating([(0, "A1"), (1, "pass"), (0, "pass"), (1, "C1")]) == ["A1", "C1"]
+    assert alternating([], 1) == ["pass"] and alternating([], 0) == []
+    assert alternating([(0, "pass"), (1, "pass")], 1) == ["pass", "pass"]  # over, whoever's move it is
+
+
+def test_a_pass_that_was_put_in_does_not_let_one_end_the_game(go_talk):
+    # White leads by the komi, so a second pass would win.
+    go_talk.tell("lz-analyze w 10")
+    for _ in range(20):
+        go_talk.server.work()
+    assert not any("move pass" in line for line in go_talk.heard())
+    (line, _) = go_talk.tell("genmove w")[-2:]
+    assert line.startswith("= ") and line != "= pass"
+
+
+@pytest.mark.parametrize(("komi", "score", "passes"), [(24.5, "B+0.5", True), (25.5, "W+0.5", False)])
+def test_the_komi_decides_what_the_search_takes_for_won(go_talk, komi, score, passes):
+    # Black's one stone has the whole board, 25 points; White passed, so Black ends the game by a pass.
+    go_talk.tell(f"komi {komi}", "play b C3", "play w pass")
+    assert go_talk.tell("final_score") == [f"= {score}", ""]
+    assert (go_talk.tell("reg_genmove b") == ["= pass", ""]) == passes
+
+
+@pytest.mark.parametrize(
+    ("size", "stones", "points"),
+    [
+        (9, 2, "C3 G7"),
+        (7, 4, "C3 E5 C5 E3"),
+        (8, 4, "C3 F6 C6 F3"),
+        (12, 3, "D4 J9 D9"),
+        (13, 5, "D4 K10 D10 K4 G7"),
+        (19, 6, "D4 Q16 D16 Q4 D10 Q10"),
+        (19, 7, "D4 Q16 D16 Q4 D10 Q10 K10"),
+        (19, 8, "D4 Q16 D16 Q4 D10 Q10 K4 K16"),
+        (19, 9, "D4 Q16 D16 Q4 D10 Q10 K4 K16 K10"),
+    ],
+)
+def test_fixed_handicaps_are_gnugos(size, stones, points):
+    assert fixed_handicap(size, stones) == points.split()
+
+
+def test_time_is_shared_out():
+    assert seconds_for_move(60.05) == pytest.approx(2.0)
+    assert seconds_for_move(60.05, 1.0) == pytest.approx(2.8)
+    assert seconds_for_move(10.05, moves_to_go=5) == pytest.approx(2.0)
+    assert seconds_for_move(1.05, moves_to_go=1) == pytest.approx(0.8)  # never all of it
+    assert seconds_for_move(0.0, per_move=1.0) == pytest.approx(0.95)
+    assert seconds_for_move(-3.0) == 0.01 and seconds_for_move(0.1, 10.0) == pytest.approx(0.04)
+
+
+def test_values_as_centipawns():
+    assert centipawns(0.0) == 0 and centipawns(1.0) == 10_000 and centipawns(-1.0) == -10_000
+    assert centipawns(9 / 11) == 400  # ten wins to one loss
+    assert centipawns(-0.5) == -191 and centipawns(1 - 1e-12) == 4920 and centipawns(2.0) == 10_000
+
+
+class Process:
+    """`azjax engine` as programs start it."""
+
+    def __init__(self, *argv: str):
+        command = [sys.executable, "-m", "azjax", "engine", *argv]
+        self.popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def send(self, line: str) -> None:
+        self.popen.stdin.write(line + "\n")
+        self.popen.stdin.flush()
+
+    def until(self, pattern: str) -> float:
+        """Reads up to a line that matches; returns the seconds that took."""
+        began = time.perf_counter()
+        for line in self.popen.stdout:
+            if re.fullmatch(pattern, line.rstrip("\n")):
+                return time.perf_counter() - began
+        raise AssertionError(f"it ended without {pattern}")
+
+    def end(self) -> float:
+        began = time.perf_counter()
+        self.popen.wait(60)
+        return time.perf_counter() - began
+
+
+def test_stop_and_quit_are_answered_at_once(go_run):
+    engine = Process("gtp", "--run", go_run)
+    engine.send("1 name")
+    engine.until("=1 azjax")
+    engine.send("2 genmove b")  # loads and compiles
+    engine.until("=2 .*")
+    engine.send("time_settings 3600 0 0")
+    engine.until("=")
+    engine.send("3 genmove w")
+    time.sleep(0.5)
+    engine.send("4 stop")
+    seconds = engine.until("=3 .*")
+    engine.until("=4")
+    engine.send("5 lz-analyze b 10")
+    engine.until("info move .*")
+    engine.send("6 protocol_version")
+    seconds = max(seconds, engine.until("=6 2"))
+    engine.send("7 genmove b")
+    time.sleep(0.7)
+    engine.send("8 quit")
+    seconds = max(seconds, engine.until("=8"))
+    assert engine.end() < 5 and engine.popen.returncode == 0
+    assert seconds < 5  # half a second on a machine that does nothing else
+
+
+def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
+    script = "1 boardsize 5\n2 genmove b\n3 play w A1\n4 reg_genmove b\n5 bogus\n\n6 quit\n7 name\n"
+    argv = [sys.executable, "-m", "azjax", "engine", "gtp", "--run", go_run, "--simulations", "5"]
+    done = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=300)
+    answers = done.stdout.split("\n\n")
+    assert [answer[:2] for answer in answers] == ["=1", "=2", "=3", "=4", "?5", "=6", ""] and done.stderr == ""
+    # The end of the input is a quit.
+    done = subprocess.run(argv, input="genmove b", capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and re.fullmatch(r"= \w\d\n\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "message"),
+    [
+        (["gtp", "--run", "nowhere"], 2, "--run: got nowhere, which has no config.json"),
+        (["gtp"], 2, "--run"),
+        (["chess"], 2, "expected one of uci, usi, gtp"),
+        (["uci", "--run", "RUN"], 2, "got a run of go,size=5, expected one of chess, which uci is for"),
+        (["gtp", "--run", "RUN", "--step", "5"], 2, "has no checkpoint of step 5"),
+        (["gtp", "--run", "RUN", "--simulations", "0"], 2, "--simulations: got 0, expected at least 1"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(go_run, argv, status, message):
+    argv = [go_run if word == "RUN" else word for word in argv]
+    command = [sys.executable, "-m", "azjax", "engine", *argv]
+    done = subprocess.run(command, input="isready\ngenmove b\n", capture_output=True, text=True, timeout=300)
+    assert done.returncode == status and message in done.stderr and done.stderr.count("\n") == 1
+
+
+WORDS = """
+    genmove reg_genmove play undo clear_board boardsize komi showboard final_score final_status_list time_settings
+    time_left fixed_handicap place_free_handicap set_free_handicap lz-analyze kata-analyze lz-genmove_analyze stop
+    kata-genmove_analyze known_command list_commands name b w black white B W pass resign A1 C3 E5 Z9 I3 c2 5 9 0 1 -1 2
+    0.5 nan inf 1e400 99999999999999999999 alive dead seki interval ##
+""".split()
+
+
+def gibberish(rng: random.Random, words: list[str], corpus: list[str]) -> str:
+    """A line that is nearly a command, or not at all one."""
+    if rng.random() < 0.5:
+        line = " ".join(rng.choice(words) for _ in range(rng.randrange(1, 6)))
+    else:
+        line = rng.choice(corpus)
+    characters = list(line)
+    for _ in range(rng.choice([0, 0, 0, 1, 3, 20])):
+        at = rng.randrange(len(characters) + 1)
+        if rng.random() < 0.5:
+            characters.insert(
+                at, chr(rng.choice([0, 7, 9, 10, 32, 48, 65, 97, 127, 233, 0x2028, 0x4E00, 0x1F600, 0xDCFF]))
+            )
+        elif characters:
+            del characters[at - 1]
+    return "".join(characters) * rng.choice([1] * 200 + [1000])
+
+
+@pytest.mark.parametrize("lines", [400, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_no_line_ends_the_conversation(go_talk, lines):
+    rng = random.Random(lines)
+    corpus = [
+        line[2:]
+        for path in Path(__file__).with_name("transcripts").glob("gtp-*.txt")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("> ") and "quit" not in line
+    ]
+    go_talk.tell("genmove b", "lz-analyze 1", "showboard", "final_score")  # compiles
+    longest = 0.0
+    for _ in range(lines):
+        line = gibberish(rng, WORDS, corpus)
+        if "quit" in line:
+            continue
+        began = time.perf_counter()
+        go_talk.server.hear(line)
+        go_talk.work(rng.choice([0, 1, 1000]) if go_talk.server.thinking else 0)
+        longest = max(longest, time.perf_counter() - began)
+        if len(go_talk.said) > 100:
+            go_talk.heard()
+        assert not go_talk.server.over
+    go_talk.tell("stop", "")
+    assert go_talk.tell("77 protocol_version") == ["=77 2", ""]
+    # 1000 slices of a search of 24 simulations are one; a machine that does other things may be slow at it.
+    assert longest < 10
+
+
+needs_gnugo = pytest.mark.skipif(
+    not (shutil.which("gnugo") or Path("/usr/games/gnugo").exists()), reason="GNU Go is not installed"
+)
+
+
+@needs_gnugo
+def test_our_moves_are_legal_to_gnugo(go_talk):
+    """A game of ours against itself, each move played on GNU Go's board, which judges the same superko."""
+    from azjax.engines.gtp import GtpEngine
+    from azjax.engines.words import parse_engine
+
+    game = envs.make("go,size=5")
+    referee = GtpEngine(game, parse_engine("gtp:gnugo", "gnugo", ()))
+    referee.new_game(0)
+    moves = []
+    while moves[-2:] != ["pass", "pass"] and len(moves) < 50:
+        answer, _ = go_talk.tell(f"genmove {'bw'[len(moves) % 2]}")
+        moves.append(answer.removeprefix("= "))
+        referee._show(moves)  # raises where it refuses one
+    assert len(moves) > 10
+    referee.close()
