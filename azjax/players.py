@@ -1,7 +1,7 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
 random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1,
-resign=-0.9 · solver · gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines:
+resign=0.05 · solver · gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines:
 azjax/opponents.py)
 """
 
@@ -203,17 +203,18 @@ def option_number(word: str, name: str, text: str, kind: type, least: float) -> 
 
 
 def resign_value(word: str, text: str | None) -> float | None:
-    """Returns the value, from -1 to below 0, under which a player gives up; None where the option is not given.
+    """Returns the value, from -1 to below 0, under which a player gives up: `text` says how many points of a game that
+    is, as the paper's 0.05. None where the option is not given.
 
     Raises:
       ValueError: it is no such number.
     """
     if text is None:
         return None
-    value = option_number(word, "resign", text, float, -1.0)
-    if value >= 0:
-        raise ValueError(f"player {word!r}: got resign={value}, expected a value below 0, such as -0.9")
-    return value
+    points = option_number(word, "resign", text, float, 0.0)
+    if not 0 < points < 0.5:
+        raise ValueError(f"player {word!r}: got resign={points}, expected points of a game below 0.5, such as 0.05")
+    return 2 * points - 1
 
 
 @functools.lru_cache

@@ -74,7 +74,7 @@ def test_a_list_that_is_wrong_is_refused(text, message, path):
         read_openings(GAME, path)
 
 
-@pytest.mark.skipif("chess" not in envs.available(), reason="chess is not there yet")
+@pytest.mark.slow  # chess compiles for half a minute
 def test_the_papers_openings_are_read():
     game = envs.make("chess")
     openings = read_openings(game, Path(__file__).parents[2] / "experiments/openings/chess_table_2.txt")

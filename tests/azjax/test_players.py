@@ -88,9 +88,10 @@ def loaded() -> LoadedRun:
         ("search=policy,top_p=0", "got top_p=0.0, expected a number above 0, at most 1"),
         ("search=policy,top_p=1.5", "got top_p=1.5, expected a number above 0, at most 1"),
         ("top_p=0.5", "got top_p with search=puct, expected search=policy"),
-        ("search=policy,resign=-0.9", "got resign with search=policy, expected search=gumbel or puct"),
-        ("resign=0.9", "got resign=0.9, expected a value below 0, such as -0.9"),
-        ("resign=-2", "got resign '-2', expected a number of at least -1.0"),
+        ("search=policy,resign=0.05", "got resign with search=policy, expected search=gumbel or puct"),
+        ("resign=0.9", "got resign=0.9, expected points of a game below 0.5, such as 0.05"),
+        ("resign=0", "got resign=0.0, expected points of a game below 0.5, such as 0.05"),
+        ("resign=-0.9", "got resign '-0.9', expected a number of at least 0"),
         ("temperature=-1", "got temperature '-1', expected a number of at least 0"),
         ("simulations=few", "got simulations 'few', expected a whole number"),
     ],
@@ -259,7 +260,7 @@ def test_a_run_gives_up_where_every_move_loses(loaded):
     for move in (1, 0, 5, 6, 8, 2):
         doomed = TIC_TAC_TOE.step(doomed, jnp.int32(move))
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), state, doomed)
-    player = run_player(TIC_TAC_TOE, loaded, "run:a", {"simulations": "200", "resign": "-0.5"})
+    player = run_player(TIC_TAC_TOE, loaded, "run:a", {"simulations": "200", "resign": "0.25"})
     moves = np.asarray(compiled(player.choose)(player.params, KEY, states))
     assert moves[0] >= 0 and moves[1] == RESIGNS
     stubborn = run_player(TIC_TAC_TOE, loaded, "run:a", {"simulations": "200"})
