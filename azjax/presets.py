@@ -27,6 +27,7 @@ _BOUND: dict[str, int] = {
     "ultimate_tic_tac_toe": 81,
     "backgammon": 2000,
     "chess": 512,
+    "shogi": 512,
     "go_9x9": 162,
     "go_13x13": 338,
     "go_19x19": 722,
@@ -34,7 +35,7 @@ _BOUND: dict[str, int] = {
 """Longest game in plies, which replay must hold; games that are not here are taken to last 512."""
 
 
-_CUT_AT = {"chess": 32}
+_CUT_AT = {"chess": 32, "shogi": 32}
 """Plies after which `smoke` cuts games off, so that some end within its minute, unless the word says `max_plies`."""
 
 
@@ -119,24 +120,28 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "evaluation": EvaluationConfig(final_games=100, simulations=64),
         "checkpoint": CheckpointConfig(every=20, keep=2, keep_every=40),
     },
-    ("smoke", "chess"): {
-        "steps": 12,
-        "network": NetworkConfig(kind="mlp", width=32, blocks=1),
-        "search": SearchConfig(algorithm="gumbel", simulations=8, considered_actions=8, slots=64),
-        "selfplay": SelfPlayConfig(lanes=32, plies=8),
-        "replay": ReplayConfig(plies=64),
-        "learner": LearnerConfig(batch=64, updates=4, learning_rate=2e-3),
-        "evaluation": EvaluationConfig(every=0, final_games=4, anchors=("random",), checkpoints=1),
-        "checkpoint": CheckpointConfig(every=6, keep=2, keep_every=6),
+    **{
+        ("smoke", game): {
+            "steps": 12,
+            "network": NetworkConfig(kind="mlp", width=32, blocks=1),
+            "search": SearchConfig(algorithm="gumbel", simulations=8, considered_actions=8, slots=64),
+            "selfplay": SelfPlayConfig(lanes=32, plies=8),
+            "replay": ReplayConfig(plies=64),
+            "learner": LearnerConfig(batch=64, updates=4, learning_rate=2e-3),
+            "evaluation": EvaluationConfig(every=0, final_games=4, anchors=("random",), checkpoints=1),
+            "checkpoint": CheckpointConfig(every=6, keep=2, keep_every=6),
+        }
+        for game in ("chess", "shogi")
     },
     **{
-        (name, "chess"): {
+        (name, game): {
             "network": NetworkConfig(kind="resnet", blocks=blocks, channels=channels, policy_planes=True),
-            "search": SearchConfig(algorithm="gumbel", simulations=32, slots=96),
+            "search": SearchConfig(algorithm="gumbel", simulations=32, slots=slots),
             "selfplay": SelfPlayConfig(lanes=lanes, plies=8, temperature_plies=30),
             "learner": LearnerConfig(batch=batch, updates=4, learning_rate=2e-3, symmetry="none"),
             "evaluation": EvaluationConfig(every=every, games=20, final_games=40, anchors=("random", "uct:16")),
         }
+        for game, slots in (("chess", 96), ("shogi", 160))
         for name, blocks, channels, lanes, batch, every in (
             ("quick", 2, 32, 128, 256, 100),
             ("full", 6, 64, 2048, 4096, 1000),

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from azjax.outside import Answer, OutsidePlayer, Question
+from azjax.players import RESIGNS
 from envs.core import Game, State
 
 
@@ -67,7 +68,7 @@ class Referee:
         self._legal = np.asarray(_programs(self._game)[1](states))
 
     def ask(self, player: OutsidePlayer, lanes: np.ndarray) -> np.ndarray:
-        """Returns int32, what the player does in each of these lanes; -1 where the game is given up (`given_up`)."""
+        """Returns int32, what the player does in each of these lanes; RESIGNS where a game is given up (`given_up`)."""
         questions = [
             Question(
                 game=int(self._game_of[lane]),
@@ -82,7 +83,7 @@ class Referee:
         for lane, answer in zip(lanes, answers, strict=True):
             if answer.action is None:
                 self.given_up[int(lane)] = answer
-        return np.array([-1 if answer.action is None else answer.action for answer in answers], np.int32)
+        return np.array([RESIGNS if answer.action is None else answer.action for answer in answers], np.int32)
 
     def write(self, moves: Sequence[int] | np.ndarray) -> None:
         """Takes down int32[lanes], the moves made in the positions of the last `look`, -1 where none was.

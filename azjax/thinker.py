@@ -104,6 +104,23 @@ class Thinker:
         self._search.use(self._params(komi))
         self._root = None
 
+    @property
+    def capacity(self) -> int:
+        """Simulations that the tree holds."""
+        return self._most
+
+    @property
+    def room(self) -> int:
+        """Simulations that can still be added to what is known of the position."""
+        if self.over:
+            return 0
+        self._go_to_root()
+        return max(self._search.room - (self._capacity - self._most), 0)
+
+    def drop(self) -> None:
+        """Drops the tree."""
+        self._root = None
+
     def area(self) -> int:
         """Returns in Go Black's area on the board as it stands less White's."""
         assert isinstance(self.game, Go)
@@ -133,6 +150,12 @@ class Thinker:
     def to_move(self) -> int:
         """Player 0 or 1."""
         return int(self.game.to_move(self.state))
+
+    def any_move(self) -> str | None:
+        """Returns a move of a position that is over, where there is one all the same, as where nobody can mate."""
+        moves = getattr(self.game, "moves", None)  # of chess and shogi: before any rule that ends the game
+        legal = np.flatnonzero(moves(self.state)) if moves is not None else []
+        return self.game.move_name(self.state, int(legal[0])) if len(legal) else None
 
     @property
     def over(self) -> bool:
@@ -211,9 +234,7 @@ class Thinker:
           How many were added; 0 when the tree is full.
         """
         self.warm_up()
-        self._go_to_root()
-        began = self._clock()
-        room = max(self._search.room - (self._capacity - self._most), 0)
+        room, began = self.room, self._clock()
         done = self._search.grow(min(self._slice, room, self._slice if simulations is None else simulations))
         took = self._clock() - began
         if took > SLICE_SECONDS:

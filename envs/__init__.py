@@ -41,6 +41,7 @@ _GAMES = {
     "ultimate_tic_tac_toe": _Entry("envs.ultimate_tic_tac_toe", "UltimateTicTacToe"),
     "backgammon": _Entry("envs.backgammon", "Backgammon"),
     "chess": _Entry("envs.chess.game", "Chess"),
+    "shogi": _Entry("envs.shogi.game", "Shogi"),
     "go": _Entry("envs.go", "Go", listed=False),
     "go_9x9": _Entry("envs.go", "Go", MappingProxyType({"size": 9})),
     "go_13x13": _Entry("envs.go", "Go", MappingProxyType({"size": 13})),

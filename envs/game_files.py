@@ -1,5 +1,5 @@
 """Files of game records, in the format that the name's end says: .jsonl (every game), .sgf (Go, Hex, Othello), .pgn
-(chess).
+(chess), .kif and .usi (shogi).
 """
 
 import codecs
@@ -12,8 +12,10 @@ from envs.chess.records import read_records, write_records
 from envs.core import Game
 from envs.record import GameRecord, read_lines, write_lines
 from envs.sgf_games import has_sgf, read_sgf, write_sgf
+from envs.shogi.game import Shogi
+from envs.shogi.kif import read_kif, read_usi, write_kif, write_usi
 
-FORMATS = (".jsonl", ".sgf", ".pgn")
+FORMATS = (".jsonl", ".sgf", ".pgn", ".kif", ".usi")
 
 _CHARSETS = """
     ascii big5 cp1251 cp1252 cp932 cp949 cp950 euc_jp euc_kr gb18030 gb2312 gbk iso8859-1 iso8859-15 shift_jis utf-8
@@ -23,6 +25,7 @@ _CHARSETS = """
 def formats_of(game: Game) -> tuple[str, ...]:
     """Returns the formats in which records of the game can be written."""
     kept = {".jsonl": True, ".sgf": has_sgf(game), ".pgn": isinstance(game, Chess)}
+    kept |= dict.fromkeys((".kif", ".usi"), isinstance(game, Shogi))
     return tuple(suffix for suffix in FORMATS if kept[suffix])
 
 
@@ -50,8 +53,9 @@ def read_games(path: Path) -> list[GameRecord]:
     try:
         if suffix == ".sgf":
             return read_sgf(_decoded(data, _charset(data)))
-        text = _decoded(data, "utf-8")
-        return read_lines(text) if suffix == ".jsonl" else read_records(text)
+        if suffix == ".kif" and not _is_utf_8(data):
+            return read_kif(_decoded(data, "cp932"))  # the older ones: Shift JIS
+        return _READERS[suffix](_decoded(data, "utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -64,9 +68,11 @@ def write_games(directory: Path, name: str, game: Game, records: Sequence[GameRe
 
 def games_text(game: Game, records: Iterable[GameRecord], suffix: str) -> str:
     """Returns what a file of these records holds; texts of the same format can be joined."""
-    if suffix == ".pgn":
-        return write_records(records)
-    return write_sgf(game, records) if suffix == ".sgf" else write_lines(records)
+    return write_sgf(game, records) if suffix == ".sgf" else _WRITERS[suffix](records)
+
+
+_READERS = {".jsonl": read_lines, ".pgn": read_records, ".kif": read_kif, ".usi": read_usi}
+_WRITERS = {".jsonl": write_lines, ".pgn": write_records, ".kif": write_kif, ".usi": write_usi}
 
 
 def _charset(data: bytes) -> str:
@@ -80,11 +86,15 @@ def _charset(data: bytes) -> str:
         if charset not in _CHARSETS:
             raise ValueError(f"CA: got {word!r}, expected a character set such as UTF-8")
         return charset
+    return "utf-8" if _is_utf_8(data) else "iso8859-1"
+
+
+def _is_utf_8(data: bytes) -> bool:
     try:
         data.decode()
     except UnicodeDecodeError:
-        return "iso8859-1"
-    return "utf-8"
+        return False
+    return True
 
 
 def _decoded(data: bytes, charset: str) -> str:

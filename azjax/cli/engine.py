@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from azjax.cli.options import Engine
 from azjax.servers.conversation import serve, write_line
 from azjax.servers.gtp import GtpServer
-from azjax.servers.server import LoadFn, Server
+from azjax.servers.server import LoadFn, NoAgent, Server
 from azjax.servers.uci import UCI, USI, UciServer
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ def speak(options: Engine) -> int:
     else:
         dialect = UCI if options.protocol == "uci" else USI
         server = UciServer(dialect, load, write_line, simulations=simulations, megabytes=options.megabytes)
-    serve(server, sys.stdin)
+    try:
+        serve(server, sys.stdin)
+    except NoAgent as error:
+        raise ValueError(str(error)) from None
     return 0
 
 

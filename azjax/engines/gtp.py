@@ -12,7 +12,7 @@ from envs.go import Go
 
 _COLOURS = ("black", "white")
 _MOST_LINES = 10_000  # of one answer
-_SETUP_SECONDS = 20.0  # for answers that need no thought
+_SETUP_SECONDS = 120.0  # for answers that need no thought, though some load a network first
 
 
 class GtpEngine(Engine):

@@ -13,7 +13,7 @@ from envs.core import Game
 RESIGN_MOVES = 10
 """How often in a row an engine must find itself lost before it gives up (Silver et al. 2018)."""
 
-_SETUP_SECONDS = 30.0  # an engine may load a network
+_SETUP_SECONDS = 120.0  # an engine may load a network, or compile one
 _GAMES = {"uci": "chess", "usi": "shogi"}
 _MATE = 100_000  # centipawns
 

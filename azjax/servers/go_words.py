@@ -55,12 +55,20 @@ def alternating(plays: Sequence[tuple[int, str]], to_move: int | None = None) ->
     for player, word in plays:
         if moves[-2:] == ["pass", "pass"]:  # the game would be over; play after it takes the passes back
             del moves[-2:]
-        if len(moves) % 2 != player:
-            moves.append("pass")
+        _let_move(moves, player)
         moves.append(word)
-    if to_move is not None and len(moves) % 2 != to_move and moves[-2:] != ["pass", "pass"]:
-        moves.append("pass")
+    if to_move is not None and moves[-2:] != ["pass", "pass"]:
+        _let_move(moves, to_move)
     return moves
+
+
+def _let_move(moves: list[str], player: int) -> None:
+    """Makes it this player's turn, by a pass, or without the one before."""
+    if len(moves) % 2 != player:
+        if moves[-1:] == ["pass"]:
+            moves.pop()
+        else:
+            moves.append("pass")
 
 
 def most_handicap(size: int) -> int:

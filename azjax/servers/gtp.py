@@ -107,7 +107,7 @@ class GtpServer(Server):
             if command is None:
                 raise Refused("unknown command")
             answer = command(words)
-        except Refused as refused:
+        except (Refused, ValueError) as refused:  # a ValueError is about the moves played
             self._respond("?", str(refused))
         else:
             if answer is not None:
@@ -138,7 +138,7 @@ class GtpServer(Server):
         moves = [*self._handicap, *self._plays]
         agent = self._placed(to_move)
         # A pass put in for the other colour is not one that a second ends the game with.
-        put_in = not agent.over and len(alternating(moves)) < len(alternating(moves, to_move))
+        put_in = not agent.over and len(alternating(moves, to_move)) > len(alternating(moves))
         stones = [word for word in agent.legal_words() if word != "pass"] if put_in else []
         agent.think_about(stones or None)
         return agent

@@ -27,6 +27,10 @@ Say = Callable[[str], None]
 """Takes a line to write, without its end."""
 
 
+class NoAgent(Exception):
+    """The agent cannot be loaded, or not for this protocol; the message says why."""
+
+
 class LoadFn(Protocol):
     """Gives the agent; takes seconds, for it imports JAX and reads a checkpoint."""
 
@@ -106,13 +110,18 @@ class Server(abc.ABC):
         self._agent().warm_up()
 
     def _agent(self) -> "Thinker":
+        """Returns the agent; raises NoAgent, which ends the conversation."""
         if self._thinker is None:
-            self._thinker = self._load()
+            try:
+                self._thinker = self._load()
+            except ValueError as error:
+                raise NoAgent(str(error)) from None
         return self._thinker
 
     def _begin(self, limits: Limits, kind: str = "") -> None:
         """Begins to think about the agent's position, which must not be over."""
         self._turn = Turn(self._agent(), limits, self._clock, kind)
+        self._turn.make_room()
 
     def _default_limits(self) -> Limits:
         return Limits(simulations=self._simulations or self._agent().simulations)

@@ -58,6 +58,12 @@ class Turn:
         self._clock, self._began = clock, clock()
         self._said = self._began
 
+    def make_room(self) -> None:
+        """Drops the tree if there is less room in it than this search, or an eighth of the tree, takes."""
+        eighth = self.thinker.capacity // 8
+        if self.thinker.room < min(self.limits.simulations or eighth, eighth):
+            self.thinker.drop()
+
     @property
     def seconds(self) -> float:
         """Since it began."""

@@ -138,7 +138,7 @@ class UciServer(Server):
         agent = self._agent()
         agent.place(*self._position)
         if agent.over:
-            self._say(f"bestmove {self._dialect.nothing}")
+            self._say(f"bestmove {agent.any_move() or self._dialect.nothing}")
             return
         limits, chosen = self._limits(words)
         agent.think_about(chosen)

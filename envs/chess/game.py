@@ -161,6 +161,10 @@ class Chess(Game):
             raise ValueError(f"FEN: board: got {number} legal moves, expected at most {self.max_legal_actions}")
         return self.state_of(position)
 
+    def without_past(self, state: ChessState) -> ChessState:
+        """Returns the position with neither repetitions nor moves counted; it may be over all the same."""
+        return self.state_of(dataclasses.replace(position_of(state), halfmoves=0, fullmoves=1))
+
     def state_of(self, position: Position) -> ChessState:
         """Returns a position without a past (host side)."""
         state = self._fresh(position)

@@ -23,13 +23,14 @@ _STATE_BYTES = {
     "ultimate_tic_tac_toe": 40,
     "backgammon": 32,
     "chess": 1700,
+    "shogi": 6000,
     "go_9x9": 2300,
     "go_13x13": 5000,
     "go_19x19": 10000,
 }
 # id: the symmetries that keep the starting position, where not all do; of games with chance none is replayed
-_REPLAYED = {"othello": 4, "backgammon": 0}
-_LONG = {"chess", "go_13x13", "go_19x19"}  # hundreds of plies a game
+_REPLAYED = {"othello": 4, "backgammon": 0, "shogi": 1}
+_LONG = {"chess", "shogi", "go_13x13", "go_19x19"}  # hundreds of plies a game
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,7 @@ def _check_summary(name, summary):
         pytest.param("go,size=5,komi=0", 8, marks=pytest.mark.slow),
         pytest.param("go,size=4,max_plies=12", 8, marks=pytest.mark.slow),
         pytest.param("backgammon,max_plies=150", 0, marks=pytest.mark.slow),
+        pytest.param("shogi,max_plies=40", 1, marks=pytest.mark.slow),
     ],
 )
 def test_options_keep_the_contract(name, symmetries):

@@ -26,6 +26,8 @@ def test_who_plays_twice_lets_the_other_pass():
     assert alternating([(0, "A1"), (0, "B1")]) == ["A1", "pass", "B1"]
     assert alternating([(1, "A1")], 1) == ["pass", "A1", "pass"]
     assert alternating([(0, "A1"), (1, "pass"), (0, "pass"), (1, "C1")]) == ["A1", "C1"]
+    assert alternating([(0, "A1"), (1, "pass"), (1, "B1")]) == ["A1", "B1"]
+    assert alternating([(0, "A1"), (1, "pass")], 1) == ["A1"]
     assert alternating([], 1) == ["pass"] and alternating([], 0) == []
     assert alternating([(0, "pass"), (1, "pass")], 1) == ["pass", "pass"]  # over, whoever's move it is
 
@@ -102,7 +104,7 @@ class Process:
 
     def end(self) -> float:
         began = time.perf_counter()
-        self.popen.wait(60)
+        self.popen.communicate(timeout=60)
         return time.perf_counter() - began
 
 

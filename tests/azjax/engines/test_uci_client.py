@@ -97,7 +97,7 @@ def test_an_engine_gives_up_when_it_finds_itself_lost_ten_times_in_a_row(start):
         ("skill=21", "got Skill Level '21', expected a whole number from 0 to 20"),
         ("skill=low", "got Skill Level 'low', expected a whole number from 0 to 20"),
         ("use_nnue=no", "got Use NNUE 'no', expected true or false"),
-        ("style=wild", "got Style 'wild', expected one of Normal, Solid"),
+        ("style=wild", "got Style 'wild', expected one of Solid, Normal"),
         ("elo=100", "got UCI_Elo '100', expected a whole number from 1350 to 2850"),
         ("nodes=0", "got nodes '0', expected a number of at least 1"),
     ],
