@@ -121,6 +121,10 @@ class Shogi(Game):
         position, number = sfen.parse(text)
         return placed(position, number - 1, self.max_plies)
 
+    def without_past(self, state: ShogiState) -> ShogiState:
+        """Returns the position with neither repetitions nor plies counted; it may be over all the same."""
+        return placed(self.position(state), 0, self.max_plies)
+
     def position(self, state: ShogiState) -> Position:
         """Returns the board, hands and turn in plain Python (host side)."""
         turn = int(state.player)
