@@ -1,6 +1,7 @@
 """Positions and what follows them, many at a time: every legal move of each position, made by compiled rules."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -134,6 +135,7 @@ def check_no_chance(game: Game) -> None:
 def row_bytes(states: State) -> np.ndarray:
     """Returns void[N], the bytes of each position: equal exactly where all its arrays are."""
     number = size(states)
-    flat = [np.ascontiguousarray(leaf).reshape(number, -1).view(np.uint8) for leaf in jax.tree.leaves(states)]
-    table = np.ascontiguousarray(np.concatenate([part.reshape(number, -1) for part in flat], axis=1))
+    # The width in numbers: of no rows numpy cannot tell it.
+    leaves = [np.ascontiguousarray(leaf).reshape(number, math.prod(leaf.shape[1:])) for leaf in jax.tree.leaves(states)]
+    table = np.ascontiguousarray(np.concatenate([leaf.view(np.uint8) for leaf in leaves], axis=1))
     return table.view(np.dtype((np.void, table.shape[1]))).reshape(number)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from azjax import engines
+from azjax.connect_four_player import ConnectFourSolver
 from azjax.outside import Answer, AnyPlayer, OutsidePlayer, Question
 from azjax.players import (
     ENGINES,
@@ -15,6 +16,7 @@ from azjax.players import (
     run_of_player,
 )
 from azjax.thinker import Thinker
+from envs.connect_four import ConnectFour
 from envs.core import Game
 
 
@@ -33,6 +35,8 @@ def any_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
     options = dict(spec.options)
     if spec.kind in ENGINES:
         return engines.engine_player(game, word, spec.argument, spec.options)
+    if spec.kind == "solver" and isinstance(game, ConnectFour) and not spec.argument:
+        return ConnectFourSolver(game)
     if spec.kind != "run" or "seconds" not in options:
         return make_player(game, word, load_run)
     for name in options:

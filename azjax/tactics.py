@@ -1,8 +1,8 @@
 """Positions that the player to move wins by force, in one move or two, found by the rules alone, and who finds them."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jax.sharding import Mesh
 
@@ -69,20 +69,29 @@ def _in_two(game: Game, states: State, legal: np.ndarray) -> np.ndarray:
     if again.size:
         forced[again] = wins_in_one(game, rows(first.states, again), after.legal[again]).any(1)
     theirs = np.flatnonzero(~after.over & (after.mover != mover))
-    if theirs.size:
-        reply = expand(game, rows(first.states, theirs), after.legal[theirs])
-        answered = facts(game, reply.states)
-        back = ~answered.over & (answered.mover == mover[theirs[reply.parent]])
-        lost = answered.over & (answered.returns[np.arange(len(back)), mover[theirs[reply.parent]]] > 0)
-        refuted = ~back & ~lost
-        if back.any():
-            refuted[back] = ~wins_in_one(game, rows(reply.states, back), answered.legal[back]).any(1)
-        holds = np.ones(len(theirs), bool)
-        np.logical_and.at(holds, reply.parent, ~refuted)
-        forced[theirs] = holds
+    # One reply refutes nearly every move, so that a first look at one spares most positions the look at all.
+    one_reply = np.zeros_like(after.legal)
+    one_reply[np.arange(len(one_reply)), after.legal.argmax(1)] = True
+    for replies in (one_reply, after.legal):
+        if theirs.size:
+            theirs = theirs[_no_defence(game, rows(first.states, theirs), replies[theirs], mover[theirs])]
+    forced[theirs] = True
     wins = np.zeros_like(legal)
     wins[first.parent[forced], first.action[forced]] = True
     return wins
+
+
+def _no_defence(game: Game, states: State, replies: np.ndarray, winner: np.ndarray) -> np.ndarray:
+    """Returns bool[N], whether every reply bool[N, A] lets `winner` int[N] win at once, or loses by itself."""
+    reply = expand(game, states, replies)
+    after, winner = facts(game, reply.states), winner[reply.parent]
+    fails = after.over & (after.returns[np.arange(len(winner)), winner] > 0)
+    back = ~after.over & (after.mover == winner)
+    if back.any():
+        fails[back] = wins_in_one(game, rows(reply.states, back), after.legal[back]).any(1)
+    holds = np.ones(len(replies), bool)
+    np.logical_and.at(holds, reply.parent, fails)
+    return holds
 
 
 def find_wins(game: Game, number: int, *, seed: int = 0, games: int = 256, rounds: int = 8) -> tuple[Wins, Wins]:
@@ -98,40 +107,36 @@ def find_wins(game: Game, number: int, *, seed: int = 0, games: int = 256, round
     Raises:
       ValueError: the game has chance.
     """
-    found: list[list[Wins]] = [[], []]
+    found = [Wins(moves, _none(game), np.zeros((0, game.num_actions), bool)) for moves in (1, 2)]
     for turn in range(rounds):
         states = random_positions(game, games, seed * rounds + turn).states
         # In any order: the first ones would be of the first plies.
-        states = rows(states, np.random.default_rng([seed, turn]).permutation(size(states)))
-        legal = facts(game, states).legal
-        one = wins_in_one(game, states, legal)
-        _keep(found[0], Wins(1, states, one))
-        left = np.flatnonzero(~one.any(1))
-        for start in range(0, len(left), _BATCH):
-            if _count(found[1]) >= number:
-                break
-            part = left[start : start + _BATCH]
-            _keep(found[1], Wins(2, rows(states, part), wins_in_two(game, rows(states, part), legal[part])))
-        if min(map(_count, found)) >= number:
-            break
-    one, two = (_different(parts, number) for parts in found)
-    return one, two
+        order = np.random.default_rng([seed, turn]).permutation(size(states))
+        for start in range(0, len(order), _BATCH):
+            part = rows(states, order[start : start + _BATCH])
+            legal = facts(game, part).legal
+            one = wins_in_one(game, part, legal)
+            found[0] = _with(found[0], part, one, number)
+            left = ~one.any(1)
+            if left.any() and len(found[1].winning) < number:
+                rest = rows(part, left)
+                found[1] = _with(found[1], rest, wins_in_two(game, rest, legal[left]), number)
+            if min(len(wins.winning) for wins in found) >= number:
+                return found[0], found[1]
+    return found[0], found[1]
 
 
-def _keep(parts: list[Wins], wins: Wins) -> None:
-    won = wins.winning.any(1)
-    parts.append(Wins(wins.moves, rows(wins.states, won), wins.winning[won]))
+def _none(game: Game) -> State:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None][:0], game.init(jax.random.key(0)))
 
 
-def _count(parts: Sequence[Wins]) -> int:
-    return sum(len(part.winning) for part in parts)
-
-
-def _different(parts: Sequence[Wins], number: int) -> Wins:
-    states, winning = joined([part.states for part in parts]), np.concatenate([part.winning for part in parts])
+def _with(wins: Wins, states: State, winning: np.ndarray, most: int) -> Wins:
+    """Adds the positions that have a winning move and are not there yet, up to `most` in all."""
+    won = winning.any(1)
+    states, winning = joined([wins.states, rows(states, won)]), np.concatenate([wins.winning, winning[won]])
     _, first = np.unique(row_bytes(states), return_index=True)
-    kept = np.sort(first)[:number]
-    return Wins(parts[0].moves, rows(states, kept), winning[kept])
+    kept = np.sort(first)[:most]
+    return Wins(wins.moves, rows(states, kept), winning[kept])
 
 
 def share_found(player: Player, wins: Wins, mesh: Mesh, seed: int = 0) -> dict[str, Any]:

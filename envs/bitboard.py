@@ -111,6 +111,16 @@ class Grid:
         single = jnp.uint32(1) << bit.astype(jnp.uint32)
         return Bits(tuple(jnp.where(word == w, single, jnp.uint32(0)) for w in range(self.num_words)))
 
+    def lines_through(self, square: jax.Array) -> Bits:
+        """Returns the row and the column of a square int32[]."""
+        row, column = square // self.columns, square % self.columns
+        whole_row = jnp.uint32((1 << self.columns) - 1) << (row % self.rows_per_word * self.columns).astype(jnp.uint32)
+        words = [
+            (word << column.astype(jnp.uint32)) | jnp.where(row // self.rows_per_word == w, whole_row, jnp.uint32(0))
+            for w, word in enumerate(self.column(0).words)
+        ]
+        return Bits(tuple(words))
+
     def east(self, bits: Bits) -> Bits:
         """Moves every square one column to the right; those of the last column leave the board."""
         inside = self.full() & ~self.column(0)

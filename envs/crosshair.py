@@ -190,21 +190,9 @@ class Crosshair(Game):
     def _legal(self, state: CrosshairState) -> Bits:
         empty = self.grid.full() & ~(state.red | state.blue)
         last = state.last.astype(jnp.int32)
-        cross = self._lines_through(last) & empty
+        cross = self.grid.lines_through(last) & empty
         squares = select((last >= 0) & cross.any(), cross, empty)
         return select(self.terminated(state), self.grid.empty(), squares)
-
-    def _lines_through(self, square: jax.Array) -> Bits:
-        """Returns the row and the column of a square int32[]."""
-        row = self.grid.square(square // self.size * self.size)
-        column = self.grid.square(square % self.size)
-        columns = functools.reduce(lambda bits, _: bits | self.grid.south(bits), range(self.size - 1), column)
-        for step in range(self.size.bit_length()):  # doubling: 1, 2, 4, ... squares to the right
-            moved = row
-            for _ in range(min(1 << step, self.size)):
-                moved = self.grid.east(moved)
-            row = row | moved
-        return row | columns
 
     def _place(self, mine: Bits, theirs: Bits, square: jax.Array) -> Placement:
         """Places a stone of the mover, pinches, then flips crosscuts in simultaneous waves until none is left."""

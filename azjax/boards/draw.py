@@ -22,6 +22,7 @@ _ARTISTS = {
     "envs.go": "azjax.boards.go",
     "envs.hex": "azjax.boards.hex",
     "envs.othello": "azjax.boards.othello",
+    "envs.shogi.game": "azjax.boards.shogi",
     "envs.tic_tac_toe": "azjax.boards.tic_tac_toe",
     "envs.ultimate_tic_tac_toe": "azjax.boards.ultimate_tic_tac_toe",
 }

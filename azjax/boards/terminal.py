@@ -12,6 +12,11 @@ _BY_GAME = {
     "envs.crosshair": {r"\bR\b": _FIRST, r"\bB\b": _SECOND, r"\+": _LEGAL, r"\.": _EMPTY, r"[\[\]]": "bold"},
     "envs.black_hole": {r"\+\d+": _FIRST, r"-\d+": _SECOND, r"\( \)": "reverse", r"(?<!\S)\.(?!\S)": _EMPTY},
     "envs.go": {r"(?<=[ \d])X(?!\S)": "bold", r"(?<=[ \d])O(?!\S)": "bold bright_white on grey37", r"\.": _EMPTY},
+    "envs.shogi.game": {
+        r"(?<=[ ])\+?[PLNSGBRK](?=[ ])": _FIRST,
+        r"(?<=[ ])\+?[plnsgbrk](?=[ ])": _SECOND,
+        r"\.": _EMPTY,
+    },
     "envs.othello": {r"\bX\b": "bold", r"\bO\b": "bold bright_white on grey37", r"\+": _LEGAL, r"\.": _EMPTY},
 }
 _HEADED = {"envs.go"}

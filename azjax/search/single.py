@@ -205,15 +205,18 @@ class TreeSearch:
     def nodes(self) -> Nodes:
         """Returns the whole tree as arrays on the host."""
         tree = self._position()
+        # Sliced on the host: on the device each length would be a program of its own.
         fields = {
-            name: np.array(getattr(tree, name)[: self._used, 0]) for name in Nodes._fields if name not in ("events",)
+            name: np.array(np.asarray(getattr(tree, name))[: self._used, 0])
+            for name in Nodes._fields
+            if name != "events"
         }
         return Nodes(**fields, events=np.array(self._table(tree)[: self._used]))
 
     def state_of(self, node: int) -> Any:
         """Returns the position of a node; where dice are rolled next it waits for them."""
         embeddings = self._position().embeddings
-        return jax.tree.map(lambda leaf: leaf[node, 0], embeddings.inner if self._has_slots else embeddings)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[node, 0], embeddings.inner if self._has_slots else embeddings)
 
     def look(self) -> Look:
         """Returns what is known so far."""

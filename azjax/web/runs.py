@@ -42,8 +42,12 @@ class RunLog:
             for line in file:
                 if not line.endswith(b"\n"):
                     break  # still being written
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    break  # torn by a killed writer; resuming cuts it off
                 self._read += len(line)
-                self.rows.append(json.loads(line))
+                self.rows.append(row)
 
     @property
     def steps(self) -> list[dict[str, Any]]:

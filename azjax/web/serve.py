@@ -24,6 +24,7 @@ def serve(roster: Roster, port: int) -> int:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        listening.listen(128)  # before the address is told: who comes at once waits and is not refused
     except OSError as error:
         listening.close()
         raise ValueError(f"--port: got {port}, which cannot be used ({error.strerror}); expected a free one") from None

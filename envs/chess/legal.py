@@ -18,6 +18,7 @@ from envs.chess.rays import (
     before,
     by_kind,
     constant,
+    kept_set,
     looking,
     rays_from,
     some,
@@ -105,7 +106,7 @@ def legal_moves(pieces: Pieces, castling: jax.Array, passed: jax.Array) -> Legal
 
     # What stands in each direction from the king; `sight` are the squares up to there, it included.
     rays = rays_from(king)
-    sight = to_first(rays, pieces.occupied)
+    sight = kept_set(to_first(rays, pieces.occupied))
     pawn_checks = along(_PAWN_CHECKS, before(king) & _each(pieces.pawns & enemy))
     knight_checks = before(king, LEAPS) & _each(pieces.knights & enemy)
     slider_checks = some(sight & attackers)
@@ -119,21 +120,21 @@ def legal_moves(pieces: Pieces, castling: jax.Array, passed: jax.Array) -> Legal
         )
     )
     shields = sight & _each(own)
-    pins = where(some(to_first(rays, pieces.occupied & ~shields) & attackers), shields)
+    pins = kept_set(where(some(to_first(rays, pieces.occupied & ~shields) & attackers), shields))
     pinned = union(pins)
     opposite = Bits(tuple(jnp.concatenate([word[4:], word[:4]]) for word in pins.words))
     free = _each(~pinned) | pins | opposite
 
     other_checks = union(pawn_checks | knight_checks)
-    target = _en_passant_target(pieces, rays, pawns, attackers, other_checks, passed)
+    target = kept_set(_en_passant_target(pieces, rays, pawns, attackers, other_checks, passed))
     takes = along(_PAWN_TAKES, (enemy & answers) | target)
     steps = before(takes | along(_NORTH, empty & answers))
     second_steps = before(along(_NORTH, empty & before(along(_NORTH, empty & answers))))
-    pawn_moves = steps & _each(pawns) & free
-    double_moves = second_steps & _each(pawns & constant(np.arange(48, 56))) & free
-    king_moves = before(~own & ~attacked) & _each(king)
+    pawn_moves = kept_set(steps & _each(pawns) & free)
+    double_moves = kept_set(second_steps & _each(pawns & constant(np.arange(48, 56))) & free)
+    king_moves = kept_set(before(~own & ~attacked) & _each(king))
 
-    movers = sliders & _each(own) & free
+    movers = kept_set(sliders & _each(own) & free)
     reach = before(~own & answers)
     slides = [(reach & movers) | pawn_moves | king_moves]
     for distance in range(2, 8):

@@ -127,6 +127,11 @@ def union(bits: Bits) -> Bits:
     return Bits(tuple(jax.lax.reduce(word, np.uint32(0), jax.lax.bitwise_or, (0,)) for word in bits.words))
 
 
+def kept_set(bits: Bits) -> Bits:
+    """Returns the set, of which no word is all ones, `kept`."""
+    return Bits(tuple(kept(word) for word in bits.words))
+
+
 def kept(words: jax.Array) -> jax.Array:
     """Returns uint32 words, none of them all ones, unchanged: XLA's CPU code then computes them once.
 

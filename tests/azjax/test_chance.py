@@ -260,7 +260,7 @@ def test_a_person_meets_rolled_dice():
     session = Session(GAME, make_player(GAME, "random", None), seat=0)
     session.play(1)
     assert not bool(session.state.waits) and int(session.state.rolls) == 1
-    record = session.record()
+    record = session.record(("person", "random"))
     assert record.actions[0] == 1 and record.actions[1] >= GAME.num_actions and len(record.actions) == 2
     check_records(GAME, [record])
 

@@ -1,5 +1,6 @@
 """Shares of moves that keep the exact value: by our solver for tic-tac-toe, by bitbully's for Connect Four."""
 
+import contextlib
 import sys
 
 import jax
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 
 from azjax import oracle as oracle_file
+from azjax.arena import play_match
 from azjax.expansion import facts, random_positions, rows, size
+from azjax.opponents import any_player
 from azjax.oracle import oracle
 from azjax.perfect import PlyShare, _spread, kept_table, kept_values
 from azjax.players import Player, make_player
@@ -114,6 +117,20 @@ def test_a_board_of_other_rules_is_refused():
     wanted = r"solver: got connect_four,max_plies=9, expected connect_four without options"
     with pytest.raises(ValueError, match=wanted), oracle(ConnectFour(max_plies=9)):
         pass
+
+
+def test_the_solver_of_connect_four_plays_and_wins_what_is_won():
+    pytest.importorskip("bitbully")
+    player = any_player(FOUR, "solver", lambda directory, step: None)
+    random = make_player(FOUR, "random", lambda directory, step: None)
+    with contextlib.closing(player):
+        match = play_match(FOUR, player, random, games=8, mesh=make_mesh(1), opening_plies=0, lanes=8)
+    # From the empty board the first player wins with perfect play.
+    assert all(record.return_of(0) == 1.0 for record in match.records[::2]) and match.distinct == 8
+    assert all(record.actions[0] == 3 for record in match.records[::2])  # the one first move that wins
+    player.close()  # may be called twice
+    with pytest.raises(ValueError, match="player: got 'solver:2', expected solver without an argument"):
+        any_player(FOUR, "solver:2", lambda directory, step: None)
 
 
 @pytest.mark.slow

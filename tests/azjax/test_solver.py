@@ -119,6 +119,7 @@ def test_positions_and_what_follows_them():
         same = jax.tree.map(lambda a, b, at=number: np.array_equal(a[at], b), after.states, expected)
         assert all(jax.tree.leaves(same))
     assert len(np.unique(position_hashes(GAME, found.states))) == size(found.states)
+    assert row_bytes(rows(found.states, slice(0, 0))).shape == (0,)
 
 
 def test_the_solver_never_loses_at_tic_tac_toe():

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import envs
 from azjax.arena import ask
 from azjax.expansion import facts, random_positions, rows, size
 from azjax.players import Player, make_player
@@ -123,3 +124,33 @@ def test_a_move_of_ones_own_in_between_counts_as_a_reply_made_well(double_turns)
     start = at(double_turns)
     assert winning(double_turns, start, wins_in_one) == []
     assert winning(double_turns, start, wins_in_two) == [1]
+
+
+@pytest.mark.slow
+def test_mates_are_those_that_python_chess_finds():
+    chess = pytest.importorskip("chess")
+    game = envs.make("chess")
+
+    def mates(board, moves):
+        """The moves that mate at once, or after which every reply allows that."""
+        found = []
+        for move in list(board.legal_moves):
+            board.push(move)
+            over = board.is_game_over()
+            if board.is_checkmate() if moves == 1 else not over and all(answered(board, r) for r in board.legal_moves):
+                found.append(move.uci())
+            board.pop()
+        return sorted(found)
+
+    def answered(board, reply):
+        board = board.copy()
+        board.push(reply)
+        return bool(mates(board, 1))
+
+    for wins in find_wins(game, 8, games=48, rounds=1):
+        assert len(wins.winning) == 8
+        for number, winning in enumerate(wins.winning):
+            state = rows(wins.states, number)
+            board = chess.Board(game.render(state).splitlines()[-1])
+            assert bool(mates(board, 1)) == (wins.moves == 1)
+            assert sorted(game.move_name(state, int(a)) for a in np.flatnonzero(winning)) == mates(board, wins.moves)

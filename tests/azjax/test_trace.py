@@ -30,7 +30,7 @@ def search_of(game, capacity, rule=None) -> TreeSearch:
     return TreeSearch(game, model, (), capacity=capacity, chunk=8, rule=rule)
 
 
-@pytest.fixture(params=["tic_tac_toe", "double_turns", "backgammon"])
+@pytest.fixture(params=["tic_tac_toe", "double_turns", pytest.param("backgammon", marks=pytest.mark.slow)])
 def game(request):
     return request.getfixturevalue("double_turns") if request.param == "double_turns" else envs.make(request.param)
 

@@ -93,3 +93,24 @@ def test_rows_columns_and_constants():
 def test_impossible_grids_are_refused(size):
     with pytest.raises(ValueError, match=f"grid: got {size[0]} x {size[1]}, expected"):
         Grid(*size)
+
+
+@pytest.mark.parametrize("size", [(5, 9), (2, 32), (19, 19), (4, 4)])
+def test_rows_as_numbers_and_lines_through_a_square(size):
+    grid = Grid(*size)
+    boards = np.random.default_rng(1).random((4, grid.squares)) < 0.5
+
+    @jax.jit
+    @jax.vmap
+    def rows_of(board):
+        rows = grid.to_rows(grid.pack(board))
+        return rows, grid.unpack(grid.from_rows(rows))
+
+    rows, again = rows_of(boards)
+    assert (np.asarray(again) == boards).all()
+    bits = boards.reshape(-1, *size) * (np.uint64(1) << np.arange(size[1], dtype=np.uint64))
+    assert np.asarray(rows).tolist() == bits.sum(-1, dtype=np.uint64).tolist()
+    squares = np.arange(grid.squares, dtype=np.int32)
+    lines = jax.jit(jax.vmap(lambda square: grid.unpack(grid.lines_through(square))))(squares)
+    row, column = np.divmod(squares, size[1])
+    assert (np.asarray(lines) == (row[:, None] == row) | (column[:, None] == column)).all()

@@ -201,6 +201,12 @@ def test_random_games_equal_python_chess():
     assert min(seen[kind] for kind in kinds) > 0
 
 
+@pytest.mark.slow
+def test_more_random_games_equal_python_chess():
+    fens = _fens(_BATCH)
+    assert compare_with_python_chess(random_play(fens, 320, seed=1), fens)[0] > 30_000
+
+
 @pytest.mark.record
 def test_a_million_positions():
     """Prints how many positions were equal: run with -s."""

@@ -5,6 +5,8 @@ import io
 import json
 import random
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import chess
@@ -39,6 +41,12 @@ def _expected_end(board):
         "length": board.ply() >= 512,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def test_chess_on_the_host_imports_no_jax():
+    names = "actions fen pgn position records san".split()
+    code = f"import sys; from envs.chess import {', '.join(names)}; assert 'jax' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @functools.cache

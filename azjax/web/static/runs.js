@@ -5,15 +5,22 @@ import { put } from "./play.js";
 const shown = new Set();
 let runs = [];
 let timer = null;
+let updating = false;
+let again = false;
 
 export async function open(visible) {
   clearInterval(timer);
   if (!visible) return;
   await update();
+  if (byId("runs").hidden) return;
   timer = setInterval(() => byId("live").checked && update(), 3000);
 }
 
+// What is asked for while an update is under way is done after it.
 async function update() {
+  again = updating;
+  if (updating) return;
+  updating = true;
   try {
     runs = (await ask("runs")).runs;
     if (shown.size === 0 && runs.length) shown.add(runs[0].name);
@@ -31,10 +38,13 @@ async function update() {
     const before = byId("games-run").value;
     fill(byId("games-run"), runs.map((run) => [run.name, run.name]), before);
     if (byId("games-run").value !== before) await files();
-    say(runs.length ? `${runs.length} ${runs.length === 1 ? "run" : "runs"}` : "no run in runs/ yet: azjax train GAME begins one");
+    if (!byId("runs").hidden) say(runs.length ? `${runs.length} ${runs.length === 1 ? "run" : "runs"}` : "no run in runs/ yet: azjax train GAME begins one");
   } catch (fault) {
     say(fault.message, true);
+  } finally {
+    updating = false;
   }
+  if (again) await update();
 }
 
 function list() {

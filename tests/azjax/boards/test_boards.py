@@ -18,7 +18,7 @@ from envs.record import GameRecord
 SVG = "{http://www.w3.org/2000/svg}"
 GAMES = [
     *("tic_tac_toe", "connect_four", "crosshair", "black_hole", "othello", "hex", "ultimate_tic_tac_toe"),
-    *("backgammon", "go,size=5", "chess"),
+    *("backgammon", "go,size=5", "chess", pytest.param("shogi", marks=pytest.mark.slow)),
 ]
 
 
@@ -50,7 +50,8 @@ def test_every_move_of_a_random_game_can_be_chosen(word):
         assert all(zone in ids for path in paths for zone in path)
         buttons = [game.action_name(action) for action, path in zip(line.legal, paths, strict=True) if not path]
         assert set(buttons) <= {"pass", "swap"}
-        if word not in ("backgammon", "chess"):  # two dice can take one checker off, a pawn becomes one of four pieces
+        # Two dice can take one checker off, a pawn becomes one of four pieces, a piece promotes or not.
+        if word not in ("backgammon", "chess", "shogi"):
             assert len(set(paths)) == len(paths)
         if ply % 10 == 0:
             root = ElementTree.fromstring(drawing.svg(choosable=True))
@@ -129,6 +130,17 @@ def test_chess_is_seen_from_whites_side_and_promotions_share_their_squares():
     assert [float(one.get("y", "")) for one in lit] == [26 + 56, 26 + 3 * 56]
 
 
+@pytest.mark.slow
+def test_shogi_shows_hands_and_drops_begin_there():
+    game = envs.make("shogi")
+    line = read_line(game, "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1")
+    picture = draw(game, line.state).svg()
+    names = [one.text for one in elements(picture, "text")]
+    assert names.count("R") == 2 and names.count("+P") == 1 and "5" in names
+    paths = zones_of(game, line.state, line.legal)
+    assert ("P*1", "5e") in paths and all(path[0] != "P*0" for path in paths)
+
+
 def test_a_game_without_a_drawing_is_drawn_from_its_text(double_turns):
     state = jax.jit(double_turns.init)(jax.random.key(0))
     drawing = draw(double_turns, state)
@@ -160,7 +172,7 @@ def test_a_game_moves_by_itself():
 
 
 def test_colour_keeps_every_character():
-    for word in GAMES:
+    for word in (word for word in GAMES if isinstance(word, str)):
         game = envs.make(word)
         board = game.render(Line(game).state)
         painted = paint(game, board)

@@ -188,7 +188,9 @@ def gibberish(rng: random.Random, words: list[str], corpus: list[str]) -> str:
     return "".join(characters) * rng.choice([1] * 200 + [1000])
 
 
-@pytest.mark.parametrize("lines", [400, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "lines", [400, pytest.param(4_000, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.record)]
+)
 def test_no_line_ends_the_conversation(go_talk, lines):
     rng = random.Random(lines)
     corpus = [

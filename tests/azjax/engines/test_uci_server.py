@@ -74,14 +74,18 @@ def fuzz(talk, prefix: str, lines: int) -> None:
     assert longest < 20  # a second on a machine that does nothing else
 
 
-@pytest.mark.parametrize("lines", [300, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "lines", [300, pytest.param(4_000, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.record)]
+)
 def test_no_line_ends_a_conversation_about_chess(uci_talk, lines):
     fuzz(uci_talk, "uci", lines)
 
 
-@pytest.mark.slow
-def test_no_line_ends_a_conversation_about_shogi(usi_talk):
-    fuzz(usi_talk, "usi", 100_000)
+@pytest.mark.parametrize(
+    "lines", [pytest.param(2_000, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.record)]
+)
+def test_no_line_ends_a_conversation_about_shogi(usi_talk, lines):
+    fuzz(usi_talk, "usi", lines)
 
 
 @pytest.mark.slow

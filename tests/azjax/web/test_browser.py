@@ -139,6 +139,7 @@ BOARDS = [
     ("go_9x9", "max_plies=60"),
     ("backgammon", "max_plies=80"),
     ("chess", "max_plies=40"),
+    ("shogi", "max_plies=60"),
 ]
 
 

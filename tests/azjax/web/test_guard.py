@@ -97,7 +97,7 @@ VALUES = st.recursive(
 FIELDS = st.dictionaries(st.sampled_from("table game text action ply plies agent run file runs number".split()), VALUES)
 
 
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=120)
 @hypothesis.given(name=st.sampled_from(NAMES), fields=FIELDS, with_table=st.booleans())
 def test_no_request_breaks_the_server(client, ask, table, name, fields, with_table):
     if with_table:
