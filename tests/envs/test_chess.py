@@ -18,7 +18,7 @@ from envs.chess.actions import NUM_ACTIONS, action_of, move_of
 from envs.chess.fen import START_FEN, parse_fen, write_fen
 from envs.chess.game import Chess
 from envs.chess.position import START, Line, Move, parse_uci
-from envs.chess.state import DRAW, MATE, ChessState, position_of
+from envs.chess.state import CODES, DRAW, MATE, ChessState, hash_of, position_of
 
 _DATA = Path(__file__).parents[1] / "data"
 _PERFT, _OUTCOMES, _LEGALITY = (
@@ -349,6 +349,24 @@ def test_mate_on_the_hundredth_half_move_wins():
     assert drawn.seen.moves.any()
     assert drawn.seen.terminated
     assert drawn.seen.returns.tolist() == [0, 0]
+
+
+def test_hashes_tell_boards_apart():
+    """All boards of one and of two pieces, which differ in few bits: hashes that mix words badly meet here."""
+    pieces = np.zeros((12, 64, 2, 4), np.uint32)
+    for kind in range(12):
+        for at in range(64):
+            pieces[kind, at, at // 32] = np.array([*CODES[kind % 6], kind >= 6], np.uint32) << np.uint32(at % 32)
+    pieces = pieces.reshape(-1, 2, 4)
+    first, second = np.triu_indices(len(pieces), 1)
+    apart = first % 64 != second % 64
+    pairs = pieces[first[apart]] | pieces[second[apart]]
+    boards = np.concatenate([np.zeros_like(pieces[:1]), pieces, pairs])[..., None]
+    rest = (jnp.uint8(0), jnp.int8(-1), jnp.int16(0))
+    hashes = np.asarray(jax.jit(jax.vmap(lambda board: hash_of(board, *rest)))(boards)).astype(np.uint64)
+    assert len(boards) == 1 + 768 + 64 * 63 * 144 // 2
+    assert len(np.unique(hashes[:, 0] << np.uint64(32) | hashes[:, 1])) == len(boards)
+    assert min(len(np.unique(word)) for word in hashes.T) > len(boards) - 40  # by chance 10 pairs of 32 bits are alike
 
 
 def test_218_moves():
