@@ -1,11 +1,13 @@
 # `make train` and `make test` do all set-up: they make the environment once and renew it when a lock changes.
 #   PYTHON  the interpreter that a new environment is made with: 3.11, 3.12 or 3.13
 #   VENV    the environment's folder; one that is there already is kept and added to
-#   ARGS    more options for the command, as in: make test ARGS="-k search -x"
+#   ARGS    more options for the command, as in: make test ARGS="-k search -x -n 0"
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 BIN = $(VENV)/bin
+# Two files of tests side by side: most of their time is spent in compilers of one thread.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 STAMP = $(VENV)/azjax-installed
 EXPORT = $(BIN)/uv export --quiet --frozen --no-header --no-annotate --no-hashes --no-emit-project --extra dev
 
@@ -21,10 +23,10 @@ train: $(STAMP)  ## train Crosshair for some minutes; ends with a rating table a
 	$(BIN)/azjax train crosshair --preset quick $(ARGS)
 
 test: $(STAMP)  ## the tests, without those marked slow
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 slow: $(STAMP)  ## the tests marked slow
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(PYTEST) -m slow $(ARGS)
 
 notebooks: $(STAMP)  ## run every notebook from top to bottom
 	$(BIN)/python -m pytest --nbmake notebooks $(ARGS)
