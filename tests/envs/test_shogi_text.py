@@ -1,9 +1,12 @@
 """Shogi on the host: rules against python-shogi, SFEN, USI, KIF and numbers of actions; mutated text."""
 
+import importlib.util
 import json
 import random
 import re
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -65,6 +68,29 @@ def test_random_games_equal_python_shogi(seed):
         line.play(move)
         board.push_usi(usi.write_move(move))
     assert line.ply > 20
+
+
+_CSHOGI = """
+import json, sys, cshogi
+for line in sys.stdin:
+    board = cshogi.Board(line.strip())
+    print(json.dumps([[cshogi.move_to_usi(move) for move in board.legal_moves], bool(board.is_check())]))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cshogi") is None, reason="cshogi asks for an older numpy than ours")
+def test_random_games_equal_cshogi():
+    """In a process of its own, which a wrong SFEN would end."""
+    positions = [position for seed in range(10, 14) for position in _random_line(seed, 150).positions]
+    positions += [sfen.parse(case["sfen"]).position for case in _PERFT if "K" in case["sfen"] and "k" in case["sfen"]]
+    text = "".join(f"{sfen.write(position)}\n" for position in positions)
+    command = [sys.executable, "-c", _CSHOGI]
+    output = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(output) == len(positions) > 300
+    for position, line in zip(positions, output, strict=True):
+        moves, in_check = json.loads(line)
+        assert sorted(moves) == sorted(usi.write_move(move) for move in position.legal_moves())
+        assert in_check == position.in_check()
 
 
 @pytest.mark.parametrize(
