@@ -167,8 +167,8 @@ class Thinker:
         return [self.game.move_name(self.state, int(action)) for action in np.flatnonzero(self._legal(self.state))]
 
     def warm_up(self) -> None:
-        """Compiles what thinking needs, so that the next `think` is short; the position must not be over."""
-        if self._is_warm:
+        """Compiles what thinking needs, so that the next `think` is short; not in a position that is over."""
+        if self._is_warm or self.over:
             return
         self._is_warm = True
         self._go_to_root()
