@@ -40,8 +40,10 @@ def test_game_keeps_the_contract(name):
     _check_summary(name, check_game(envs.make(name), games=16, thorough=name == "tic_tac_toe"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", envs.available())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.record if name in _LONG else pytest.mark.slow) for name in envs.available()],
+)
 def test_game_keeps_the_contract_thoroughly(name):
     _check_summary(name, check_game(envs.make(name)))
 
