@@ -68,7 +68,7 @@ def _record(game: PgnGame, place: str) -> GameRecord:
     try:
         return GameRecord(
             game=_GAME,
-            players=(game.tags.get("White", "?"), game.tags.get("Black", "?")),
+            players=(game.tags.get("White") or "?", game.tags.get("Black") or "?"),
             actions=tuple(action_of(move, ply % 2) for ply, move in enumerate(game.moves)),
             returns=returns,
             end=end,

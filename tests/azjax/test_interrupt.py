@@ -129,4 +129,4 @@ def test_a_run_that_is_signalled_saves_within_15_seconds_and_says_how_to_go_on(t
     (step,) = Checkpoints(directory / "checkpoints").saved_steps()
     name = {130: "Ctrl-C", 143: "SIGTERM"}[status]
     assert last == f"{name}: step {step} is saved; resume with: azjax train tic_tac_toe --resume {directory}"
-    assert step == 3 or during == "training"
+    assert step % 3 == 0 or during == "training"  # a match is played after every third
