@@ -31,7 +31,9 @@ _MOVE = re.compile(
     rf"(?P<piece>{'|'.join(sorted(filter(None, _KINDS_BY_NAME), key=len, reverse=True))})"
     r"(?P<how>成|不成|打)?\s*(?:\((?P<from>[1-9][1-9])\))?"
 )
-_NUMBERED = re.compile(r"\s*(?P<number>[0-9]{1,9})\s+(?P<text>\S.*?)\s*(?:\(\s*[0-9]+:[0-9]+(?:\s*/\s*[0-9:]*)?\)\s*\+?)?")
+_NUMBERED = re.compile(
+    r"\s*(?P<number>[0-9]{1,9})\s+(?P<text>\S.*?)\s*(?:\(\s*[0-9]+:[0-9]+(?:\s*/\s*[0-9:]*)?\)\s*\+?)?"
+)
 _HEADER = re.compile(r"(?P<name>[^：:\s*#&][^：:]{0,39})[：:](?P<value>.*)")
 _COLOURS = ("先手", "後手")
 _NO_HANDICAP = "平手"
