@@ -1,6 +1,5 @@
 """What a run can be resumed as: bit for bit at any point, on other devices, and never with another meaning."""
 
-import contextlib
 import dataclasses
 import json
 import math
@@ -23,34 +22,18 @@ from azjax.checkpoint import Checkpoints
 from azjax.cli import main
 from azjax.config import (
     CheckpointConfig,
-    EvaluationConfig,
     GateConfig,
-    LearnerConfig,
     NetworkConfig,
     ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfPlayConfig,
     from_json,
     to_json,
 )
 from azjax.network import evaluate
 from azjax.rundir import RunDirectory, check_cache, load_run
 from azjax.train import SAFE_FIELDS, train
+from tests.azjax.tiny_run import TINY, assert_same_state, rows_of, state_of, stopped_after
 
 DATA = Path(__file__).parents[1] / "data"
-TINY = RunConfig(
-    game="tic_tac_toe",
-    steps=6,
-    devices=2,
-    network=NetworkConfig(width=16, blocks=1),
-    search=SearchConfig(simulations=4, dirichlet_alpha=1.0),
-    selfplay=SelfPlayConfig(lanes=8, plies=4, temperature_plies=4),
-    replay=ReplayConfig(plies=32),
-    learner=LearnerConfig(batch=16, updates=2),
-    evaluation=EvaluationConfig(anchors=("random", "uct:2"), games=2, final_games=2, checkpoints=2, simulations=2),
-    checkpoint=CheckpointConfig(every=2, keep=3),
-)
 GAMES = {
     "tic_tac_toe": TINY,
     "connect_four": dataclasses.replace(
@@ -64,52 +47,6 @@ GAMES = {
         search=dataclasses.replace(TINY.search, algorithm="gumbel"),
     ),
 }
-TIMES = {"seconds", "selfplay_seconds", "learning_seconds", "evaluation_seconds"}
-SPEEDS = {"plies_per_second", "simulations_per_second"}
-
-
-def state_of(directory: Path, step: int) -> dict[str, np.ndarray]:
-    """Reads every leaf of a checkpoint by its path."""
-    names = ("learner", "best", "lanes", "replay", "rng_key", "step")
-    part = Checkpoints(directory / "checkpoints").load_part(step, names)
-    leaves = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
-        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        leaves[jax.tree_util.keystr(path)] = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-    return leaves
-
-
-def rows_of(directory: Path) -> list[dict]:
-    """Reads the rows of metrics.jsonl without what depends on the clock."""
-    rows = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
-    for row in rows:
-        if "evaluation" in row:
-            del row["evaluation"]["seconds"]
-    return [{k: v for k, v in row.items() if k not in TIMES | SPEEDS} for row in rows]
-
-
-def assert_same_run(one: Path, other: Path, step: int) -> None:
-    expected, got = state_of(one, step), state_of(other, step)
-    assert expected.keys() == got.keys()
-    for path, leaf in expected.items():
-        np.testing.assert_array_equal(got[path], leaf, err_msg=path)
-    assert rows_of(other) == rows_of(one)
-
-
-@contextlib.contextmanager
-def stopped_after(step: int, monkeypatch):
-    """A run in this context gets SIGTERM after a step."""
-    original = module._Trainer._train_step
-
-    def stopping(self, state):
-        state, row = original(self, state)
-        if row["step"] == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return state, row
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module._Trainer, "_train_step", stopping)
-        yield
 
 
 @pytest.fixture(scope="module", params=GAMES)
@@ -129,10 +66,7 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(whole, cut, tmp_path, monkey
         assert train(config, directory) == 143
     assert Checkpoints(directory / "checkpoints").saved_steps()[-1] == cut
     assert train(config, directory) == 0
-    expected, got = state_of(uninterrupted, 6), state_of(directory, 6)
-    assert expected.keys() == got.keys()
-    for path, leaf in expected.items():
-        np.testing.assert_array_equal(got[path], leaf, err_msg=path)
+    assert_same_state(uninterrupted, directory, 6)
     training = [[row for row in rows_of(run) if "loss" in row or "gate" in row] for run in (uninterrupted, directory)]
     assert training[0] == training[1]
 
@@ -273,9 +207,7 @@ def test_a_match_that_a_signal_interrupts_is_played_when_the_run_goes_on(tmp_pat
         [row for row in rows_of(run) if row["step"] < 6 or "loss" in row] for run in (tmp_path / "whole", directory)
     ]
     assert kept[0] == kept[1]
-    expected, got = state_of(tmp_path / "whole", 6), state_of(directory, 6)
-    for path, leaf in expected.items():
-        np.testing.assert_array_equal(got[path], leaf, err_msg=path)
+    assert_same_state(tmp_path / "whole", directory, 6)
 
 
 def test_parameters_that_are_not_finite_are_never_the_newest_checkpoint(tmp_path, monkeypatch):

@@ -3,62 +3,29 @@
 import dataclasses
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
 import envs
 from azjax.checkpoint import Checkpoints
 from azjax.config import (
-    CheckpointConfig,
-    EvaluationConfig,
     LearnerConfig,
-    NetworkConfig,
     ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfPlayConfig,
 )
 from azjax.rundir import RunDirectory, load_run
 from azjax.train import train
-
-TINY = RunConfig(
-    game="tic_tac_toe",
-    steps=6,
-    devices=2,
-    network=NetworkConfig(width=16, blocks=1),
-    search=SearchConfig(simulations=4, dirichlet_alpha=1.0),
-    selfplay=SelfPlayConfig(lanes=8, plies=4, temperature_plies=4),
-    replay=ReplayConfig(plies=32),
-    learner=LearnerConfig(batch=16, updates=2),
-    evaluation=EvaluationConfig(anchors=("random", "uct:2"), games=2, final_games=2, checkpoints=2, simulations=2),
-    checkpoint=CheckpointConfig(every=2, keep=3),
-)
-TIMES = {"seconds", "selfplay_seconds", "learning_seconds", "evaluation_seconds"}
-SPEEDS = {"plies_per_second", "simulations_per_second"}
-
-
-def state_of(directory: Path, step: int) -> dict[str, np.ndarray]:
-    """Reads every leaf of a checkpoint by its path."""
-    names = ("learner", "best", "lanes", "replay", "rng_key", "step")
-    part = Checkpoints(directory / "checkpoints").load_part(step, names)
-    leaves = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
-        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        leaves[jax.tree_util.keystr(path)] = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-    return leaves
+from tests.azjax import tiny_run
+from tests.azjax.tiny_run import TINY, assert_same_state, state_of, stopped_after
 
 
 def rows_of(directory: Path) -> list[dict]:
     """Reads the training rows of metrics.jsonl without what depends on the clock."""
-    rows = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if k not in TIMES | SPEEDS} for row in rows if "loss" in row]
+    return [row for row in tiny_run.rows_of(directory) if "loss" in row]
 
 
 @pytest.fixture(scope="module")
@@ -105,26 +72,12 @@ def test_a_second_trainer_is_refused(whole):
 @pytest.mark.parametrize("cut", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_stop_and_resume_equals_no_stop_bit_for_bit(whole, tmp_path, cut, monkeypatch):
     directory = tmp_path / "resumed"
-    # The run's steps decide its schedule, so it is the same configuration that is stopped: by SIGTERM after `cut`.
-    from azjax import train as module
-
-    original = module._Trainer._train_step
-
-    def stopping(self, state):
-        state, row = original(self, state)
-        if row["step"] == cut:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return state, row
-
-    monkeypatch.setattr(module._Trainer, "_train_step", stopping)
-    assert train(TINY, directory) == 143
-    monkeypatch.setattr(module._Trainer, "_train_step", original)
+    # The run's steps decide its schedule, so it is the same configuration that is stopped.
+    with stopped_after(cut, monkeypatch):
+        assert train(TINY, directory) == 143
     assert Checkpoints(directory / "checkpoints").saved_steps()[-1] == cut
     assert train(TINY, directory) == 0
-    expected, got = state_of(whole, 6), state_of(directory, 6)
-    assert expected.keys() == got.keys()
-    for path, leaf in expected.items():
-        np.testing.assert_array_equal(got[path], leaf, err_msg=path)
+    assert_same_state(whole, directory, 6)
     assert rows_of(directory) == rows_of(whole)
 
 

@@ -19,6 +19,8 @@ from envs.core import (
     two_player_returns,
 )
 
+pytest.register_assert_rewrite("tests.envs.openspiel")
+
 
 class RandomPlay(NamedTuple):
     """B games of T plies; after a game's end its actions are illegal and change nothing."""

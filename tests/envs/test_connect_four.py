@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from envs.connect_four import GAME
+from tests.envs.openspiel import compare_with_openspiel
 
 _FULL = "2 1 1 1 3 1 4 1 6 5 7 2 3 4 5 6 7 7 6 5 4 3 2 7 6 5 4 3 2 2 3 4 5 6 7 7 6 5 4 3 2 1"
 
@@ -86,35 +87,17 @@ def _compare_with_twin(play):
     return positions
 
 
-def _compare_with_openspiel(play):
-    import pyspiel
-
-    referee = pyspiel.load_game("connect_four")
-    positions = 0
-    for lane in range(len(play.plies)):
-        state = referee.new_initial_state()
-        for ply, move in enumerate(play.moves(lane)):
-            assert not state.is_terminal()
-            assert state.current_player() == ply % 2
-            assert np.flatnonzero(play.masks[ply, lane]).tolist() == state.legal_actions()
-            state.apply_action(move)
-            positions += 1
-        assert state.is_terminal()
-        assert play.returns[lane].tolist() == state.returns()
-    return positions
-
-
 def test_random_games_equal_twin_and_openspiel(random_play):
     play = random_play(GAME, games=200)
     assert _compare_with_twin(play) > 4000
-    assert _compare_with_openspiel(play) > 4000
+    assert compare_with_openspiel(play, "connect_four") > 4000
 
 
 @pytest.mark.slow
 def test_many_random_games_equal_twin_and_openspiel(random_play):
     play = random_play(GAME, games=1200, seed=1)
     assert _compare_with_twin(play) > 25_000
-    assert _compare_with_openspiel(play) > 24_000
+    assert compare_with_openspiel(play, "connect_four") > 24_000
 
 
 @pytest.mark.record
@@ -122,7 +105,7 @@ def test_a_million_positions_equal_twin_and_openspiel(random_play):
     positions = 0
     for seed in range(100, 125):
         play = random_play(GAME, games=2000, seed=seed)
-        positions += _compare_with_openspiel(play)
+        positions += compare_with_openspiel(play, "connect_four")
         _compare_with_twin(play)
         print(f"{positions} positions equal", flush=True)
     assert positions > 1_000_000

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from envs.hex import GAME, Hex
+from tests.envs.openspiel import compare_with_openspiel
 
 _NEIGHBOURS = [(-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0)]
 
@@ -77,22 +78,8 @@ def _compare_with_twin(game, play):
 
 
 def _compare_with_openspiel(game, play):
-    import pyspiel
-
-    referee = pyspiel.load_game("hex", {"board_size": game.size, "swap": game.swap})
-    positions = swaps = 0
-    for lane in range(len(play.plies)):
-        state = referee.new_initial_state()
-        for ply, move in enumerate(play.moves(lane)):
-            assert not state.is_terminal()
-            assert state.current_player() == ply % 2
-            assert np.flatnonzero(play.masks[ply, lane]).tolist() == state.legal_actions()
-            state.apply_action(move)
-            swaps += move == game.size**2
-            positions += 1
-        assert state.is_terminal()
-        assert play.returns[lane].tolist() == state.returns()
-    return positions, swaps
+    swaps = sum(move == game.size**2 for lane in range(len(play.plies)) for move in play.moves(lane))
+    return compare_with_openspiel(play, "hex", {"board_size": game.size, "swap": game.swap}), swaps
 
 
 def _replay(game, moves):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from envs.othello import GAME, Othello, OthelloState
+from tests.envs.openspiel import compare_with_openspiel
 
 _PASS = 64
 _DIRECTIONS = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0)]
@@ -87,24 +88,6 @@ def _compare_with_twin(game, play):
     return positions
 
 
-def _compare_with_openspiel(play):
-    import pyspiel
-
-    referee = pyspiel.load_game("othello")
-    positions = 0
-    for lane in range(len(play.plies)):
-        state = referee.new_initial_state()
-        for ply, move in enumerate(play.moves(lane)):
-            assert not state.is_terminal()
-            assert state.current_player() == ply % 2
-            assert np.flatnonzero(play.masks[ply, lane]).tolist() == state.legal_actions()
-            state.apply_action(move)
-            positions += 1
-        assert state.is_terminal()
-        assert play.returns[lane].tolist() == state.returns()
-    return positions
-
-
 def _replay(moves, game=GAME):
     step = jax.jit(game.step)
     states = [game.init(jax.random.key(0))]
@@ -122,14 +105,14 @@ def _parsed(text):
 def test_random_games_equal_twin_and_openspiel(random_play):
     play = random_play(GAME, games=40)
     assert _compare_with_twin(GAME, play) > 2000
-    assert _compare_with_openspiel(play) > 2000
+    assert compare_with_openspiel(play, "othello") > 2000
 
 
 @pytest.mark.slow
 def test_many_random_games_equal_twin_and_openspiel(random_play):
     play = random_play(GAME, games=500, seed=1)
     assert _compare_with_twin(GAME, play) > 25_000
-    assert _compare_with_openspiel(play) > 25_000
+    assert compare_with_openspiel(play, "othello") > 25_000
 
 
 @pytest.mark.record
@@ -137,7 +120,7 @@ def test_a_million_positions_equal_twin_and_openspiel(random_play):
     positions = 0
     for seed in range(100, 109):
         play = random_play(GAME, games=2000, seed=seed)
-        positions += _compare_with_openspiel(play)
+        positions += compare_with_openspiel(play, "othello")
         _compare_with_twin(GAME, play)
         print(f"{positions} positions equal", flush=True)
     assert positions > 1_000_000

@@ -18,8 +18,8 @@ from azjax.servers.server import Server
 from azjax.servers.uci import UCI, USI, UciServer
 from azjax.thinker import Thinker
 from envs.go import Go
+from tests.azjax.engines.gibberish import TRANSCRIPTS
 
-TRANSCRIPTS = Path(__file__).with_name("transcripts")
 NETWORK = NetworkConfig(width=16, blocks=1, value_width=8)
 
 

@@ -13,6 +13,7 @@ import pytest
 import envs
 from azjax.servers.go_words import alternating, fixed_handicap
 from azjax.servers.turn import centipawns, seconds_for_move
+from tests.azjax.engines.gibberish import ends, gibberish, said_in
 
 CONVERSATIONS = "basics play ko genmove turns handicap score clock leela kata interrupted".split()
 
@@ -170,40 +171,17 @@ WORDS = """
 """.split()
 
 
-def gibberish(rng: random.Random, words: list[str], corpus: list[str]) -> str:
-    """A line that is nearly a command, or not at all one."""
-    if rng.random() < 0.5:
-        line = " ".join(rng.choice(words) for _ in range(rng.randrange(1, 6)))
-    else:
-        line = rng.choice(corpus)
-    characters = list(line)
-    for _ in range(rng.choice([0, 0, 0, 1, 3, 20])):
-        at = rng.randrange(len(characters) + 1)
-        if rng.random() < 0.5:
-            characters.insert(
-                at, chr(rng.choice([0, 7, 9, 10, 32, 48, 65, 97, 127, 233, 0x2028, 0x4E00, 0x1F600, 0xDCFF]))
-            )
-        elif characters:
-            del characters[at - 1]
-    return "".join(characters) * rng.choice([1] * 200 + [1000])
-
-
 @pytest.mark.parametrize(
     "lines", [400, pytest.param(4_000, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.record)]
 )
 def test_no_line_ends_the_conversation(go_talk, lines):
     rng = random.Random(lines)
-    corpus = [
-        line[2:]
-        for path in Path(__file__).with_name("transcripts").glob("gtp-*.txt")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith("> ") and "quit" not in line
-    ]
+    corpus = said_in("gtp")
     go_talk.tell("genmove b", "lz-analyze 1", "showboard", "final_score")  # compiles
     longest = 0.0
     for _ in range(lines):
         line = gibberish(rng, WORDS, corpus)
-        if "quit" in "".join(filter(str.isprintable, line)):  # control characters are dropped from a line
+        if ends(line):
             continue
         began = time.perf_counter()
         go_talk.server.hear(line)

@@ -3,11 +3,11 @@
 import random
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-TRANSCRIPTS = Path(__file__).with_name("transcripts")
+from tests.azjax.engines.gibberish import ends, gibberish, said_in
+
 UCI = "hello options start repeated mates refused limits promotions infinite ponder queued".split()
 USI = "hello start capture sfen repeated refused clock infinite queued mate".split()
 
@@ -30,35 +30,14 @@ WORDS = """
 """.split()
 
 
-def gibberish(rng: random.Random, corpus: list[str]) -> str:
-    """A line that is nearly a command, or not at all one."""
-    if rng.random() < 0.5:
-        line = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 8)))
-    else:
-        line = rng.choice(corpus)
-    characters = list(line)
-    for _ in range(rng.choice([0, 0, 0, 1, 3, 20])):
-        at = rng.randrange(len(characters) + 1)
-        if rng.random() < 0.5:
-            characters.insert(at, chr(rng.choice([0, 7, 9, 10, 32, 48, 65, 97, 127, 233, 0x2028, 0x1F600, 0xDCFF])))
-        elif characters:
-            del characters[at - 1]
-    return "".join(characters) * rng.choice([1] * 200 + [1000])
-
-
 def fuzz(talk, prefix: str, lines: int) -> None:
     rng = random.Random(lines)
-    corpus = [
-        line[2:]
-        for path in TRANSCRIPTS.glob(f"{prefix}-*.txt")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith("> ")
-    ]
+    corpus = said_in(prefix)
     talk.tell("position startpos", "go nodes 2")  # compiles
     longest = 0.0
     for _ in range(lines):
-        line = gibberish(rng, corpus)
-        if "quit" in "".join(filter(str.isprintable, line)):  # control characters are dropped from a line
+        line = gibberish(rng, WORDS, corpus)
+        if ends(line):
             continue
         began = time.perf_counter()
         talk.server.hear(line)
