@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from azjax.curves import COLORS, MARKERS, finite, plain, tidy
 from azjax.expansion import random_positions, rows, size
 from azjax.outside import AnyPlayer
-from azjax.players import Player, parse_player
+from azjax.players import WITH_NETWORK, Player, parse_player
 from azjax.rating import Ratings
 from azjax.report import save_json, save_picture
 from envs.core import Game
@@ -58,8 +58,8 @@ def at_simulations(words: Sequence[str], numbers: Sequence[int]) -> list[Scaled]
         if spec.kind == "uct":
             base = ",".join(["uct", *options])
             scaled += [Scaled(player=base, word=",".join([f"uct:{n}", *options]), simulations=n) for n in numbers]
-        elif spec.kind == "run" and "search=policy" not in options:
-            base = ",".join([f"run:{spec.argument}", *options])
+        elif spec.kind in WITH_NETWORK and "search=policy" not in options:
+            base = ",".join([f"{spec.kind}:{spec.argument}", *options])
             scaled += [Scaled(player=base, word=f"{base},simulations={n}", simulations=n) for n in numbers]
     return scaled
 
