@@ -19,7 +19,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from azjax import network
-from azjax.agents.file import DTYPES, FORMAT, SUFFIX, read_header
+from azjax.agents.file import DTYPES, FORMAT, METADATA, SUFFIX, read_header
 from azjax.agents.load import by_path, load_variables
 from azjax.config import RunConfig, to_json
 from azjax.manifest import MANIFEST, hash_file, sync
@@ -190,9 +190,8 @@ def _safetensors(game: Game, agent: LoadedRun, path: Path, about: dict[str, Any]
     for name, array in arrays.items():
         if str(array.dtype) not in DTYPES.values():
             raise ValueError(f"{name}: got {array.dtype}, expected one of {', '.join(DTYPES.values())}")
-    config = json.dumps(to_json(agent.config))
-    metadata = {"azjax_agent": FORMAT, "config": config, "step": str(agent.step), "about": json.dumps(about)}
-    path.write_bytes(save(arrays, metadata))
+    fields = {"format": FORMAT, "config": to_json(agent.config), "step": agent.step, "about": about}
+    path.write_bytes(save(arrays, {METADATA: json.dumps(fields)}))
     header = read_header(path)
     variables = load_variables(header, game, own_network=True)
     read = LoadedRun(config=header.config, variables=variables, step=header.step)

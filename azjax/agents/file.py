@@ -1,8 +1,9 @@
 """A network as a file: its variables with the configuration that they belong to, in safetensors. Imports no JAX.
 
     NAME.safetensors   tensors by their path, such as "params/Dense_0/kernel" float32[294, 128]
-                       metadata, all text: "azjax_agent" the format, "config" a run's config.json,
-                       "step", and "about": JSON that tells how it was made and what was measured
+                       metadata "azjax_agent": one JSON object (of several words safetensors keeps no order, and
+                       the same agent would have another hash each time): "format", "config" a run's config.json,
+                       "step", and "about": how it was made and what was measured
 
 Such a file may be a stranger's. Nothing in it is run, and no memory is taken for a tensor before its name, shape and
 type were found to be what the configuration makes (azjax/agents/load.py) and its size that of the file.
@@ -20,7 +21,8 @@ from safetensors import SafetensorError, safe_open
 
 from azjax.config import RunConfig, from_json
 
-FORMAT = "1"
+FORMAT = 1
+METADATA = "azjax_agent"
 SUFFIX = ".safetensors"
 DTYPES = {"F32": "float32", "F16": "float16", "I32": "int32"}
 """Types of tensors, by safetensors' word; others are refused."""
@@ -55,9 +57,6 @@ def read_header(path: Path) -> AgentHeader:
             tensors = {name: (str(part.get_dtype()), tuple(part.get_shape())) for name, part in slices.items()}
     except SafetensorError as error:
         raise ValueError(f"agent: {path} is not a safetensors file ({error})") from None
-    if metadata.get("azjax_agent") != FORMAT:
-        found = metadata.get("azjax_agent", "none")[:20]
-        raise ValueError(f"agent: {path} has azjax_agent format {found}, expected {FORMAT} (azjax export writes it)")
     if len(names) > MOST_TENSORS:
         raise ValueError(f"agent: {path} has {len(names)} tensors, expected {MOST_TENSORS} at most")
     if strange := [name for name, (dtype, _) in tensors.items() if dtype not in DTYPES]:
@@ -65,14 +64,16 @@ def read_header(path: Path) -> AgentHeader:
             f"agent: {path}: {strange[0]} is of type {tensors[strange[0]][0]}, expected {' '.join(DTYPES)}"
         )
     try:
-        config = from_json(json.loads(metadata["config"]))
-        step, about = int(metadata["step"]), json.loads(metadata["about"])
-        if step < 0 or not isinstance(about, dict):
-            raise ValueError("step or about is not what it should be")
+        fields = json.loads(metadata[METADATA])
+        if fields["format"] != FORMAT:
+            raise ValueError(f"format {str(fields['format'])[:20]}, expected {FORMAT}: use the azjax that wrote it")
+        config, step, about = from_json(fields["config"]), fields["step"], fields["about"]
         _check_types(config, "")
+        if type(step) is not int or step < 0 or not isinstance(about, dict):
+            raise ValueError("step or about is not what it should be")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"agent: {path}: its metadata is not an agent's: {what[:300]}") from None
+        raise ValueError(f"agent: {path}: its metadata is not what azjax export writes: {what[:300]}") from None
     shapes = {name: (DTYPES[dtype], shape) for name, (dtype, shape) in tensors.items()}
     return AgentHeader(path=path, config=config, step=step, about=about, tensors=shapes)
 
