@@ -284,6 +284,11 @@ def test_a_log_grows_and_is_read_on(tmp_path):
     path.write_text('{"step": 1, "games": 3}\n', encoding="utf-8")  # the run was resumed
     log.update()
     assert [row["games"] for row in log.steps] == [3]
+    longer = tmp_path / "metrics.jsonl.new"
+    longer.write_text("".join(f'{{"step": {step}, "games": {10 * step}}}\n' for step in range(1, 9)), encoding="utf-8")
+    longer.replace(path)  # resumed again, and grown past what was read
+    log.update()
+    assert [row["games"] for row in log.steps] == [10 * step for step in range(1, 9)]
 
 
 def test_a_line_rolls_dice_that_a_record_repeats():
