@@ -6,6 +6,7 @@ frame, value float32[B] of the player to move), B as large as wanted.
 
 import dataclasses
 import datetime
+import importlib
 import importlib.util
 import json
 import shlex
@@ -33,6 +34,7 @@ Format = Literal["safetensors", "stablehlo", "onnx"]
 SUFFIXES = {"safetensors": SUFFIX, "stablehlo": ".stablehlo", "onnx": ".onnx"}
 PACKAGES = {"stablehlo": ("flatbuffers",), "onnx": ("jax2onnx", "onnxruntime")}
 """What a format needs beside azjax."""
+INSTALL = {"stablehlo": "pip install flatbuffers", "onnx": "pip install 'jax2onnx>=0.13,<0.14' onnxruntime"}
 POSITIONS = 64
 PLATFORMS = ("cpu", "cuda", "tpu")
 TOLERANCE = 1e-3
@@ -59,7 +61,7 @@ def missing_packages(kind: Format) -> str | None:
     """Returns one line that says what to install, None where nothing is missing."""
     for package in PACKAGES.get(kind, ()):
         if importlib.util.find_spec(package) is None:
-            return f"--format {kind}: needs {package}, which is not installed: {_install(kind)}"
+            return f"--format {kind}: needs {package}, which is not installed: {INSTALL[kind]}"
     return None
 
 
@@ -218,9 +220,7 @@ def _stablehlo(game: Game, agent: LoadedRun, path: Path, about: dict[str, Any]) 
 
 def _onnx(game: Game, agent: LoadedRun, path: Path, about: dict[str, Any]) -> Callable[[np.ndarray], Outputs]:
     del about
-    import jax2onnx
-    import onnxruntime
-
+    jax2onnx, onnxruntime = map(importlib.import_module, PACKAGES["onnx"])
     model = jax2onnx.to_onnx(_function(game, agent), [("B", *game.observation_shape)], model_name="azjax")
     path.write_bytes(model.SerializeToString())
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -235,7 +235,3 @@ def _onnx(game: Game, agent: LoadedRun, path: Path, about: dict[str, Any]) -> Ca
 
 _WRITERS = {"safetensors": _safetensors, "stablehlo": _stablehlo, "onnx": _onnx}
 assert set(_WRITERS) == set(get_args(Format)) == set(SUFFIXES)
-
-
-def _install(kind: str) -> str:
-    return f"pip install 'azjax[{kind}]'" if kind == "onnx" else f"pip install {' '.join(PACKAGES[kind])}"
