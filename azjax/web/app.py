@@ -128,10 +128,10 @@ class Page:
             raise Refused(f"players: got {len(names)} names, expected two")
         try:
             record = table.line.record((names[0], names[1]))
+            files = [[suffix, games_text(table.game, [record], suffix)] for suffix in formats_of(table.game)]
         except ValueError as error:
             raise Refused(str(error)) from None
         drawings = draw_game(table.game, record)
-        files = [[suffix, games_text(table.game, [record], suffix)] for suffix in formats_of(table.game)]
         return {"files": files, "svg": animate(drawings, names=event_names(table.game, record))}
 
     def list_runs(self, fields: Fields) -> Answer:
