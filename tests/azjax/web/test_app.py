@@ -203,7 +203,7 @@ def test_a_game_is_saved_as_record_and_moving_picture(ask, table):
     ("game", "moves", "formats"),
     [
         ("chess", "e2e4 e7e5 g1f3", {".pgn": "1. e4 e5 2. Nf3"}),
-        ("shogi", "7g7f 3c3d 8h2b+", {".kif": "８八角成", ".usi": "position startpos moves 7g7f 3c3d 8h2b+"}),
+        ("shogi", "7g7f 3c3d 8h2b+", {".kif": "２二角成(88)", ".usi": "position startpos moves 7g7f 3c3d 8h2b+"}),
         ("go_9x9", "d4 e5 pass", {".sgf": ";B[df];W[ee];B[]"}),
         ("hex,size=5", "a1 b2", {".sgf": "GM[11]"}),
         ("othello", "d3 c3", {".sgf": "GM[2]"}),
