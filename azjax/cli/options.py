@@ -157,7 +157,7 @@ class Engine:
     protocol: Positional[Annotated[Literal["uci", "usi", "gtp"], arg(metavar="{uci,usi,gtp}")]]
     """uci: chess; usi: shogi; gtp: Go."""
     run: Directory = None
-    """Whose agent plays; the agent that comes with azjax when left out (gtp: Go 7x7)."""
+    """Whose agent plays; when left out, the agent that comes with azjax, if there is one of the protocol's game."""
     step: Optional = None
     """Which checkpoint; the newest when left out."""
     simulations: Optional = None

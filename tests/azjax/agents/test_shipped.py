@@ -9,15 +9,25 @@ import numpy as np
 import pytest
 
 import envs
+from azjax import network
+from azjax.agents import shipped as module
 from azjax.agents.shipped import find_agent, shipped, shipped_for
-from azjax.cli import main
-from azjax.export import train_command
+from azjax.cli import engine, main
+from azjax.cli.options import Engine
+from azjax.config import NetworkConfig, RunConfig
+from azjax.export import export, train_command
 from azjax.opponents import any_player
-from azjax.players import make_player
+from azjax.players import LoadedRun, make_player
 from experiments.shipped_agents import OPPONENTS, table_row
 
 ROOT = Path(__file__).parents[3]
 NAMES = sorted(shipped())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def backend():
+    """Starts it with the tests' eight devices: a command would ask for one."""
+    jax.devices()
 
 
 def no_run(directory, step):
@@ -83,3 +93,23 @@ def test_play_finds_the_one_that_comes_with_azjax(capsys, monkeypatch, tmp_path)
     assert "against agent:crosshair,simulations=400" in capsys.readouterr().out
     assert main(["play", "hex,size=4"]) == 2
     assert "expected --opponent uct:400, or azjax train hex,size=4 before" in capsys.readouterr().err
+
+
+@pytest.fixture
+def only_go(tmp_path, monkeypatch):
+    """A folder of agents with one of 5x5 Go in it, in the place of azjax's own."""
+    config = RunConfig(game="go,size=5", network=NetworkConfig(width=8, blocks=0, value_width=4))
+    game = envs.make(config.game)
+    agent = LoadedRun(config, network.init(config.network, game, jax.random.key(0)), 3)
+    export(game, agent, tmp_path / "go_5x5.safetensors")
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    module.shipped.cache_clear()
+    yield "go_5x5"
+    module.shipped.cache_clear()
+
+
+def test_an_engine_without_a_run_has_the_one_of_its_protocols_game(only_go, capsys):
+    thinker = engine._agent_of(Engine(protocol="gtp"), engine._shipped("gtp"))()
+    assert thinker.game.id == "go,size=5"
+    assert main(["engine", "uci"]) == 2
+    assert "--run: got none, and no agent for chess comes with azjax" in capsys.readouterr().err

@@ -145,12 +145,6 @@ def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
     assert done.returncode == 0 and re.fullmatch(r"= \w\d\n\n", done.stdout)
 
 
-def test_the_agent_that_comes_with_azjax_answers_without_a_run():
-    argv = [sys.executable, "-m", "azjax", "engine", "gtp", "--simulations", "5"]
-    done = subprocess.run(argv, input="boardsize 7\ngenmove b\n", capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and re.fullmatch(r"= \n\n= \w\d\n\n", done.stdout), done
-
-
 @pytest.mark.parametrize(
     ("argv", "status", "message"),
     [
