@@ -4,12 +4,14 @@ StableHLO and ONNX hold the function observation float32[B, H, W, F] -> (policy 
 frame, value float32[B] of the player to move), B as large as wanted.
 """
 
+import contextlib
 import dataclasses
 import datetime
 import importlib
 import importlib.util
 import json
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -221,7 +223,8 @@ def _stablehlo(game: Game, agent: LoadedRun, path: Path, about: dict[str, Any]) 
 def _onnx(game: Game, agent: LoadedRun, path: Path, about: dict[str, Any]) -> Callable[[np.ndarray], Outputs]:
     del about
     jax2onnx, onnxruntime = map(importlib.import_module, PACKAGES["onnx"])
-    model = jax2onnx.to_onnx(_function(game, agent), [("B", *game.observation_shape)], model_name="azjax")
+    with contextlib.redirect_stdout(sys.stderr):  # it tells much of what it does
+        model = jax2onnx.to_onnx(_function(game, agent), [("B", *game.observation_shape)], model_name="azjax")
     path.write_bytes(model.SerializeToString())
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
