@@ -203,6 +203,8 @@ def _rating_title(logs: Sequence[tuple[str, RunLog]]) -> str:
 
 def _values(name: str, log: RunLog, axis: str, field: str) -> Curve:
     rows = [row for row in log.steps if isinstance(row.get(field), int | float)]
+    if field.endswith("loss"):
+        rows = [row for row in rows if row.get("applied", 1)]  # before the first finished game nothing is learned
     rows = rows[:: max(1, math.ceil(len(rows) / MOST_POINTS))]
     return Curve(name=name, x=[_along(row, axis) for row in rows], y=[row[field] for row in rows])
 
