@@ -192,6 +192,11 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
 
 
 def option_number(word: str, name: str, text: str, kind: type, least: float) -> Any:
+    """Returns the number of kind int or float that option `name` of a player's word says.
+
+    Raises:
+      ValueError: it is none, or below `least`.
+    """
     try:
         value = kind(text)
     except ValueError:
