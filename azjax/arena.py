@@ -46,6 +46,7 @@ class Match:
 
     @property
     def games(self) -> int:
+        """How many were played."""
         return self.wins + self.draws + self.losses
 
 
