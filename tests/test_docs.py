@@ -118,6 +118,17 @@ def test_commands_are_ones_that_azjax_takes(page, words):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_fields_are_ones_that_a_run_takes(page):
+    text = page.read_text(encoding="utf-8")
+    settings = [shlex.split(words) for words in re.findall(r"`(--[a-z]+\.[a-z_-]+ [^`]+)`", text)]
+    for words in settings:
+        if not any(word.isupper() for word in words):  # N stands for a number, NAME for a name
+            line = parse(["train", "crosshair", *words])
+            assert line is not None
+            configure(preset("quick", "crosshair"), line.settings)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) + re.findall(r'<img src="([^"]+)"', text)
