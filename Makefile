@@ -32,7 +32,7 @@ notebooks: $(STAMP)  ## run every notebook from top to bottom
 	$(BIN)/python -m pytest --nbmake notebooks $(ARGS)
 
 docs: $(STAMP)  ## the pages of docs/ and the API into build/docs; fails on a link that leads nowhere
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict # not --quiet, which hides warnings from --strict
 
 lint: $(STAMP)  ## check format and lint, changing nothing
 	$(BIN)/ruff format --check

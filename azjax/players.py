@@ -84,7 +84,7 @@ def parse_player(word: str) -> PlayerSpec:
     """Takes a player's word apart.
 
     Raises:
-      ValueError: the word is not of the form KIND[:ARGUMENT][,OPTION=VALUE...], or KIND or an OPTION is unknown.
+      ValueError: the word is not of the form `KIND[:ARGUMENT][,OPTION=VALUE...]`, or KIND or an OPTION is unknown.
     """
     head, *rest = word.split(",")
     kind, _, argument = head.partition(":")
