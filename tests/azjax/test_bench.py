@@ -16,6 +16,7 @@ from azjax.bench.games import count_operations
 from azjax.bench.parallel import Setting
 from azjax.bench.search import Case, _depth, _ours, _program
 from azjax.bench.selfplay import ROUNDS, Tally, _config, _forward, _play_for, _selfplay
+from azjax.bench.train import LEAST_TURNS, bench_train
 from azjax.bench.turns import in_turns
 from azjax.cli import main
 from azjax.config import NetworkConfig
@@ -23,6 +24,7 @@ from azjax.players import LoadedRun
 from azjax.presets import preset
 from azjax.selfplay import start_lanes
 from azjax.step import make_mesh
+from tests.azjax.tiny_run import TINY
 
 GAME = envs.make("tic_tac_toe")
 LANES, SIMULATIONS = 16, 4
@@ -88,6 +90,17 @@ def test_the_command_tells_its_shape(capsys):
     assert [row["unit"] for row in report["rows"]] == ["new nodes/s", "simulations/s"]
     assert len([line for line in said.err.splitlines() if line.startswith("turn ")]) == ROUNDS
     assert bench_table(report).row_count == 2
+
+
+def test_whole_steps_are_measured_beside_those_with_mctx():
+    said = []
+    run = LoadedRun(TINY, network.init(TINY.network, GAME, jax.random.key(1)), 7)
+    report = bench_train(GAME, run, seconds=0.01, say=said.append)
+    (row,) = report["rows"]
+    assert row["case"] == "train tic_tac_toe, puct, 4 simulations, 8 games, 2 updates of 16"
+    assert row["unit"] == "plies/s" and row["ratio"] == pytest.approx(row["ours"] / row["reference"], rel=1e-2)
+    assert len([line for line in said if line.startswith("turn ")]) == LEAST_TURNS
+    assert report["step"]["selfplay_seconds"] > 0 and report["step"]["learning_seconds"] > 0  # split on CPU
 
 
 def test_a_run_of_another_game_is_refused():
