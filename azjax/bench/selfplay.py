@@ -47,6 +47,7 @@ def bench_selfplay(
     lanes: int,
     simulations: int,
     seconds: float,
+    algorithm: str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Measures self-play against the network alone, and against the same self-play with mctx's search.
@@ -61,6 +62,7 @@ def bench_selfplay(
       lanes: games side by side, over all devices.
       simulations: of each search.
       seconds: of self-play; a third of it for each reference.
+      algorithm: puct (beside mctx.muzero_policy) or gumbel (beside mctx.gumbel_muzero_policy); None: the run's own.
       say: is told what is going on.
 
     Returns:
@@ -72,7 +74,7 @@ def bench_selfplay(
     mesh = make_mesh(0)
     if lanes % mesh.size:
         raise ValueError(f"--lanes: got {lanes}, expected a multiple of the {mesh.size} devices")
-    config = _config(game, run, lanes, simulations)
+    config = _config(game, run, lanes, simulations, algorithm)
     fresh_key, lanes_key, warm_key, key = jax.random.split(jax.random.key(0), 4)
     variables = run.variables if run is not None else network.init(config.network, game, fresh_key)
     say(f"{game.id}, {lanes} games on {mesh.size} x {mesh.devices.flat[0].device_kind}: compiling")
@@ -99,7 +101,7 @@ def bench_selfplay(
             f" the network alone {alone.nodes / alone.seconds:,.0f}/s"
         )
     asked = lanes * simulations  # in a ply
-    case = f"self-play {game.id}, {config.network.kind}, {simulations} simulations, {lanes} games"
+    case = f"self-play {game.id}, {config.network.kind}, {config.search.algorithm}, {simulations} simulations, {lanes} games"
     return {
         **machine(mesh.size),
         "rows": [
@@ -114,7 +116,7 @@ def bench_selfplay(
                 case,
                 asked * by_ours.plies / by_ours.seconds,
                 asked * by_mctx.plies / by_mctx.seconds,
-                "the same self-play with mctx's search",
+                f"the same self-play with mctx.{_MCTX[config.search.algorithm]}",
                 "simulations/s",
             ),
         ],
@@ -123,13 +125,19 @@ def bench_selfplay(
     }
 
 
-def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int) -> RunConfig:
+_MCTX = {"puct": "muzero_policy", "gumbel": "gumbel_muzero_policy"}
+
+
+def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int, algorithm: str | None = None) -> RunConfig:
     if run is not None:
         check_run_game(run.config, game, "--run")
     base = run.config if run is not None else preset("quick", game.id)
+    algorithm = algorithm or base.search.algorithm
     changed = dataclasses.replace(
         base,
-        search=dataclasses.replace(base.search, simulations=simulations, implementation="azjax", parallel=False),
+        search=dataclasses.replace(
+            base.search, algorithm=algorithm, simulations=simulations, implementation="azjax", parallel=False
+        ),
         selfplay=dataclasses.replace(base.selfplay, lanes=lanes),
     )
     return resolve(changed, game)

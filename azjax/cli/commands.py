@@ -142,6 +142,7 @@ def bench(options: Bench) -> int:
                 run,
                 lanes=options.lanes,
                 simulations=options.simulations,
+                algorithm=options.algorithm,
                 seconds=options.seconds,
                 say=say,
             )

@@ -140,6 +140,8 @@ class Bench:
     """selfplay: games side by side."""
     simulations: int = 64
     """selfplay: of each search."""
+    algorithm: Literal["puct", "gumbel"] | None = None
+    """selfplay: of the search; the run's own when left out."""
     json: Json = False
     """Print one JSON object."""
 
