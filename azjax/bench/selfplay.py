@@ -101,7 +101,8 @@ def bench_selfplay(
             f" the network alone {alone.nodes / alone.seconds:,.0f}/s"
         )
     asked = lanes * simulations  # in a ply
-    case = f"self-play {game.id}, {config.network.kind}, {config.search.algorithm}, {simulations} simulations, {lanes} games"
+    algorithm = config.search.algorithm
+    case = f"self-play {game.id}, {config.network.kind}, {algorithm}, {simulations} simulations, {lanes} games"
     return {
         **machine(mesh.size),
         "rows": [
@@ -116,7 +117,7 @@ def bench_selfplay(
                 case,
                 asked * by_ours.plies / by_ours.seconds,
                 asked * by_mctx.plies / by_mctx.seconds,
-                f"the same self-play with mctx.{_MCTX[config.search.algorithm]}",
+                f"the same self-play with mctx.{_MCTX[algorithm]}",
                 "simulations/s",
             ),
         ],
