@@ -1,12 +1,14 @@
-"""Self-play beside the network alone, and beside the same self-play with mctx's search, in turns."""
+"""Self-play beside the network alone, and beside the same self-play with mctx's policy, in turns."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import mctx
 from jax.sharding import Mesh, PartitionSpec
 
 from azjax import network
@@ -50,7 +52,7 @@ def bench_selfplay(
     algorithm: str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Measures self-play against the network alone, and against the same self-play with mctx's search.
+    """Measures self-play against the network alone, and against the same self-play with mctx's policy.
 
     Self-play is in its steady state: lanes are warmed up for two games, so that they stand at all stages. Nodes are
     counted in every search's tree: a simulation that ends at a terminal node seen before evaluates nothing. The network
@@ -79,8 +81,7 @@ def bench_selfplay(
     variables = run.variables if run is not None else network.init(config.network, game, fresh_key)
     say(f"{game.id}, {lanes} games on {mesh.size} x {mesh.devices.flat[0].device_kind}: compiling")
     ours = _selfplay(config, game, mesh)
-    searched_by_mctx = dataclasses.replace(config, search=dataclasses.replace(config.search, implementation="mctx"))
-    mctx = _selfplay(searched_by_mctx, game, mesh)
+    theirs = None if game.has_chance else _selfplay(config, game, mesh, _theirs(config))  # mctx has no dice here
     forward = _forward(config, game, mesh)
 
     state = start_lanes(game, lanes_key, lanes)
@@ -88,13 +89,16 @@ def bench_selfplay(
     for ply in range(min(2 * game.max_plies, 200)):
         state, _, _ = jax.block_until_ready(ours(variables, jax.random.fold_in(warm_key, ply), state))
     observations = jax.jit(jax.vmap(game.observe))(state.state)
-    jax.block_until_ready((mctx(variables, key, state), forward(variables, observations)))
+    jax.block_until_ready(forward(variables, observations))
+    if theirs:
+        jax.block_until_ready(theirs(variables, key, state))
 
     by_ours, by_mctx, alone = Tally(), Tally(), Tally()
     for turn in range(ROUNDS):
         turn_key = jax.random.fold_in(key, turn)
         state = _play_for(by_ours, seconds / ROUNDS, ours, variables, turn_key, state)
-        _play_for(by_mctx, seconds / ROUNDS / 3, mctx, variables, turn_key, state)
+        if theirs:
+            _play_for(by_mctx, seconds / ROUNDS / 3, theirs, variables, turn_key, state)
         _evaluate_for(alone, seconds / ROUNDS / 3, forward, variables, observations)
         say(
             f"turn {turn + 1} of {ROUNDS}: {by_ours.nodes / by_ours.seconds:,.0f} new nodes/s,"
@@ -116,8 +120,8 @@ def bench_selfplay(
             comparison(
                 case,
                 asked * by_ours.plies / by_ours.seconds,
-                asked * by_mctx.plies / by_mctx.seconds,
-                f"the same self-play with mctx.{_MCTX[algorithm]}",
+                asked * by_mctx.plies / by_mctx.seconds if theirs else None,
+                f"the same self-play with mctx.{_theirs(config).func.__name__}",
                 "simulations/s",
             ),
         ],
@@ -126,7 +130,18 @@ def bench_selfplay(
     }
 
 
-_MCTX = {"puct": "muzero_policy", "gumbel": "gumbel_muzero_policy"}
+def _theirs(config: RunConfig) -> functools.partial:
+    """Returns mctx's policy with the run's constants."""
+    search = config.search
+    if search.algorithm == "gumbel":
+        return functools.partial(mctx.gumbel_muzero_policy, max_num_considered_actions=search.considered_actions)
+    return functools.partial(
+        mctx.muzero_policy,
+        dirichlet_fraction=search.dirichlet_fraction,
+        dirichlet_alpha=search.dirichlet_alpha,
+        pb_c_init=search.c_init if search.c_puct is None else search.c_puct,
+        pb_c_base=search.c_base,
+    )
 
 
 def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int, algorithm: str | None = None) -> RunConfig:
@@ -144,9 +159,11 @@ def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int, alg
     return resolve(changed, game)
 
 
-def _selfplay(config: RunConfig, game: Game, mesh: Mesh) -> SelfPlayFn:
-    """Compiles one ply of self-play over the mesh."""
-    search = search_policy(config, game, explore=True)
+def _selfplay(
+    config: RunConfig, game: Game, mesh: Mesh, run: Callable[..., mctx.PolicyOutput] | None = None
+) -> SelfPlayFn:
+    """Compiles one ply of self-play over the mesh; `run` as in `search_policy`."""
+    search = search_policy(config, game, explore=True, run=run)
 
     def ply(variables: Variables, rng_key: jax.Array, lanes: Lanes) -> tuple[Lanes, jax.Array, Any]:
         nodes = []
