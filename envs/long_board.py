@@ -109,7 +109,7 @@ class LongGrid:
 
     def unpack(self, bits: LongBits, order: jax.Array | np.ndarray | None = None) -> jax.Array:
         """Returns bool[len(order)]; entry i is square order[i] (default: all squares)."""
-        marked = ((bits.rows[:, None] >> np.arange(self.columns, dtype=np.uint32)) & 1).reshape(-1) != 0
+        marked = ((bits.rows[:, None] >> np.arange(self.columns, dtype=np.uint32)[None]) & 1).reshape(-1) != 0
         return marked if order is None else marked[order]
 
     def planes(self, *sets: LongBits) -> jax.Array:
@@ -124,7 +124,7 @@ class LongGrid:
     def pack(self, squares: jax.Array) -> LongBits:
         """Returns the set given as bool[squares]."""
         weights = np.uint32(1) << np.arange(self.columns, dtype=np.uint32)
-        marked = jnp.where(jnp.asarray(squares).reshape(self.rows, self.columns), weights, jnp.uint32(0))
+        marked = jnp.where(jnp.asarray(squares).reshape(self.rows, self.columns), weights[None], jnp.uint32(0))
         return LongBits(jnp.sum(marked, axis=1, dtype=jnp.uint32))
 
     @property

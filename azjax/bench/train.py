@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from azjax.bench.report import comparison, machine
 from azjax.config import RunConfig
@@ -89,6 +90,7 @@ def _first(step: Step, config: RunConfig, run: LoadedRun | None) -> RunState:
     """Compiles a step by taking one, from which training goes on."""
     state = step.init(jax.random.key(config.seed))
     if run is not None:
-        learner = dataclasses.replace(state.learner, variables=jax.tree.map(jax.numpy.asarray, run.variables))
+        # Copies: a step gives its state away.
+        learner = dataclasses.replace(state.learner, variables=jax.tree.map(jnp.array, run.variables))
         state = dataclasses.replace(state, learner=learner)
     return step(state)[0]

@@ -43,7 +43,7 @@ def test_a_players_word(word, kind, argument, options):
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("stockfish", "player: got 'stockfish', expected random, uct:400, run:runs/NAME, solver"),
+        ("stockfish", "player: got 'stockfish', expected random, uct:400, run:runs/NAME, alphabeta:runs/NAME, solver"),
         ("", "player: got '', expected random"),
         ("Random", "player: got 'Random', expected random"),
         ("random,c=1", "player 'random,c=1': got option 'c=1', expected no options"),
