@@ -22,7 +22,7 @@ class Bits:
     words: tuple[jax.Array, ...]  # each uint32[]
 
     def _zip(self, other: "Bits", operation: Callable[[jax.Array, jax.Array], jax.Array]) -> "Bits":
-        return Bits(tuple(operation(a, b) for a, b in zip(self.words, other.words, strict=True)))
+        return type(self)(tuple(operation(a, b) for a, b in zip(self.words, other.words, strict=True)))
 
     def __and__(self, other: "Bits") -> "Bits":
         return self._zip(other, jnp.bitwise_and)
@@ -34,7 +34,7 @@ class Bits:
         return self._zip(other, jnp.bitwise_xor)
 
     def __invert__(self) -> "Bits":
-        return Bits(tuple(~word for word in self.words))
+        return type(self)(tuple(~word for word in self.words))
 
     def any(self) -> jax.Array:
         """Returns bool[]: some square is set."""

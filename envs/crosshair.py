@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.bitboard import select
+from envs.bitboard import Bits, Grid, select
 from envs.core import (
     RULES_BOUND,
     Game,
@@ -32,7 +32,7 @@ from envs.core import (
     register_state,
     square_name,
 )
-from envs.long_board import AnyBits, AnyGrid, grid_of
+from envs.long_board import grid_of
 
 _MAX_SIZE = 32
 
@@ -41,8 +41,8 @@ _MAX_SIZE = 32
 class CrosshairState:
     """One position."""
 
-    red: AnyBits  # stones of player 0
-    blue: AnyBits  # stones of player 1
+    red: Bits  # stones of player 0
+    blue: Bits  # stones of player 1
     last: jax.Array  # int16[], square of the last stone, -1 on the empty board
     ply: jax.Array  # int16[]
     winner: jax.Array  # int8[], the player who joined their sides, -1 while nobody has
@@ -51,8 +51,8 @@ class CrosshairState:
 class Placement(NamedTuple):
     """What placing a stone does."""
 
-    mine: AnyBits  # the mover's stones afterwards
-    flipped: AnyBits  # the enemy stones that changed colour
+    mine: Bits  # the mover's stones afterwards
+    flipped: Bits  # the enemy stones that changed colour
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Crosshair(Game):
         return (self.size, self.size, 6)
 
     @functools.cached_property
-    def grid(self) -> AnyGrid:
+    def grid(self) -> Grid:
         return grid_of(self.size, self.size)
 
     def init(self, rng_key: jax.Array) -> CrosshairState:
@@ -184,22 +184,22 @@ class Crosshair(Game):
             lines.append(f"{r + 1:>2} {row}")
         return "\n".join(lines)
 
-    def _mine_and_theirs(self, state: CrosshairState) -> tuple[AnyBits, AnyBits]:
+    def _mine_and_theirs(self, state: CrosshairState) -> tuple[Bits, Bits]:
         red_moves = self.to_move(state) == 0
         return select(red_moves, state.red, state.blue), select(red_moves, state.blue, state.red)
 
-    def _legal(self, state: CrosshairState) -> AnyBits:
+    def _legal(self, state: CrosshairState) -> Bits:
         empty = self.grid.full() & ~(state.red | state.blue)
         last = state.last.astype(jnp.int32)
         cross = self.grid.lines_through(last) & empty
         squares = select((last >= 0) & cross.any(), cross, empty)
         return select(self.terminated(state), self.grid.empty(), squares)
 
-    def _place(self, mine: AnyBits, theirs: AnyBits, square: jax.Array) -> Placement:
+    def _place(self, mine: Bits, theirs: Bits, square: jax.Array) -> Placement:
         """Places a stone of the mover, pinches, then flips crosscuts in simultaneous waves until none is left."""
         grid = self.grid
         stone = grid.square(square.astype(jnp.int32))
-        steps: list[tuple[Callable[[AnyBits], AnyBits], ...]] = [
+        steps: list[tuple[Callable[[Bits], Bits], ...]] = [
             (grid.north,),
             (grid.south,),
             (grid.east,),
@@ -213,7 +213,7 @@ class Crosshair(Game):
             anchor = functools.reduce(lambda bits, move: move(bits), step, between)
             flipped = flipped | select((between & theirs).any() & (anchor & mine).any(), between, grid.empty())
 
-        def crosscut(bits: tuple[AnyBits, AnyBits]) -> AnyBits:
+        def crosscut(bits: tuple[Bits, Bits]) -> Bits:
             own, enemy = bits  # a checkerboard is named by its top-left square
             own_falling = own & grid.west(grid.north(own)) & grid.west(enemy) & grid.north(enemy)
             own_rising = enemy & grid.west(grid.north(enemy)) & grid.west(own) & grid.north(own)
@@ -230,7 +230,7 @@ class Crosshair(Game):
         own, enemy, _ = jax.lax.while_loop(lambda carry: carry[2].any(), body, start)
         return Placement(own, theirs & ~enemy)
 
-    def _joined(self, mine: AnyBits, mover: jax.Array) -> jax.Array:
+    def _joined(self, mine: Bits, mover: jax.Array) -> jax.Array:
         """Returns bool[]: the mover's two sides are joined by a chain of `mine`."""
         grid, last = self.grid, self.size - 1
         start = mine & select(mover == 0, grid.row(0), grid.column(0))

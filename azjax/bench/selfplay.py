@@ -121,7 +121,7 @@ def bench_selfplay(
                 case,
                 asked * by_ours.plies / by_ours.seconds,
                 asked * by_mctx.plies / by_mctx.seconds if theirs else None,
-                f"the same self-play with mctx.{_theirs(config).func.__name__}",
+                f"the same self-play with mctx.{'gumbel_' if algorithm == 'gumbel' else ''}muzero_policy",
                 "simulations/s",
             ),
         ],

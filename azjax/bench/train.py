@@ -77,7 +77,7 @@ def bench_train(
     selfplay, learning = (statistics.median(part) for part in zip(*times[0], strict=True))
     return {
         **machine(mesh.size),
-        "rows": [comparison(case, *rates, "the same steps with mctx's search", "plies/s")],
+        "rows": [comparison(case, rates[0], rates[1], "the same steps with mctx's search", "plies/s")],
         "step": {
             "selfplay_seconds": round(selfplay, 4),
             "learning_seconds": round(learning, 4),
