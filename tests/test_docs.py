@@ -153,6 +153,12 @@ def test_every_statement_of_the_papers_says_where():
     assert [row[0] for row in rows if not re.search(r"`(azjax|envs|experiments|tests)/", row[2])] == []
 
 
+def test_the_site_lists_every_page():
+    """`make docs` says so too, later."""
+    listed = set(re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M))
+    assert listed == {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.name != "README.md"}
+
+
 def test_the_architecture_names_every_file():
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     files = [path for folder in ("azjax", "envs") for path in (ROOT / folder).rglob("*.py")]
