@@ -9,7 +9,7 @@ import os
 import sys
 import types
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def _from_name(name: str) -> types.ModuleType:
 
 
 @contextlib.contextmanager
-def importing_from(folder: str) -> Iterator[None]:
+def importing_from(folder: str) -> Generator[None]:
     """Puts a folder last on the import path, so that what is loaded may import what lies beside it."""
     sys.path.append(folder)
     try:
