@@ -1,6 +1,7 @@
 """Curves: where points lie, what is left out, ticks at round numbers."""
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 
 from azjax.charts import Curve, draw_curves
