@@ -37,8 +37,8 @@ def parse_devices(word: str) -> Accelerators:
     """
     if match := re.fullmatch(r"(v\d\w*)-([1-9]\d{0,4})", word):
         generation, number = match[1], int(match[2])
-        if generation in _TPU and number >= _TPU[generation][0]:
-            each, gibibytes = _TPU[generation]
+        each, gibibytes = _TPU.get(generation, (number + 1, 0))
+        if number % each == 0:
             return Accelerators(number // each, f"TPU {generation}", gibibytes * 2**30)
     if match := re.fullmatch(r"(?:([1-9]\d{0,4})x)?([1-9]\d{0,4})GB", word):
         return Accelerators(int(match[1] or 1), f"{match[2]} GB device", int(match[2]) * 10**9)

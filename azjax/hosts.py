@@ -28,6 +28,7 @@ def connect(hosts: Hosts) -> None:
 
     Raises:
       ValueError: no cluster was found that could say who the others are.
+      PeerError: the processes do not find one another.
     """
     try:
         jax.distributed.initialize(
@@ -42,6 +43,10 @@ def connect(hosts: Hosts) -> None:
         raise ValueError(
             f"--hosts: got auto, and no cluster was recognised ({error}); expected ADDRESS:PORT,INDEX/COUNT"
         ) from None
+    except RuntimeError as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        where = "the cluster" if hosts.address is None else hosts.address
+        raise PeerError(f"--hosts: the processes did not find one another at {where}: {first}") from error
 
 
 def several() -> bool:

@@ -21,7 +21,7 @@ PEER_SECONDS = 15.0
 """Processes that have lost a peer end by themselves within this time; afterwards the launcher ends them."""
 
 _ADDRESS = re.compile(
-    r"(?P<address>[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9A-Fa-f:]+\]:[0-9]{1,5}),(?P<index>\d+)/(?P<count>\d+)"
+    r"(?P<address>([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})),(?P<index>[0-9]{1,6})/(?P<count>[0-9]{1,6})"
 )
 
 
@@ -44,12 +44,12 @@ def parse_hosts(word: str) -> Hosts:
     if word == "auto":
         return Hosts()
     kind, _, number = word.partition(":")
-    if kind == "local" and number.isdigit() and 2 <= int(number) <= 64:
+    if kind == "local" and re.fullmatch("[0-9]{1,2}", number) and 2 <= int(number) <= 64:
         return Hosts(local=int(number))
     match = _ADDRESS.fullmatch(word)
-    if match and int(match["index"]) < int(match["count"]) <= 1 << 16:
+    if match and int(match["index"]) < int(match["count"]) <= 1 << 16 and 0 < int(match["port"]) < 1 << 16:
         return Hosts(address=match["address"], index=int(match["index"]), count=int(match["count"]))
-    raise ValueError(f"--hosts: got {word!r}, expected auto, local:N with N from 2 to 64, or ADDRESS:PORT,INDEX/COUNT")
+    raise ValueError(f"--hosts: got {word!r}, expected auto, local:N with N from 2 to 64, or ADDRESS:PORT,INDEX/COUNT, PORT from 1 to 65535")
 
 
 def launch(count: int, words: Sequence[str]) -> int:

@@ -116,13 +116,14 @@ def random_openings(
       game: the rules.
       rng_key: consumed.
       number: B.
-      plies: the most moves of an opening.
+      plies: the most moves of an opening; of more than a game can have, there is room for those it can have.
       length: int32[B], how many each game gets; None: `plies` each.
 
     Returns:
       (states [B], what was played int32[B, plies], -1 where nothing). In a game with chance also the outcomes, as
       num_actions + outcome: int32[B, 1 + 2 plies], the first roll, then move and roll by turns.
     """
+    plies = min(plies, game.max_plies)
     states, first_roll = start_games(game, jax.random.fold_in(rng_key, 0), number)
     wanted = jnp.full((number,), plies, jnp.int32) if length is None else length
 

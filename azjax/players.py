@@ -8,6 +8,7 @@ uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines: azjax/opponents
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -108,6 +109,9 @@ def parse_player(word: str) -> PlayerSpec:
             expected = "NAME=VALUE" if is_engine else ", ".join(f"{option}=..." for option in allowed) or "no options"
             raise ValueError(f"player {word!r}: got option {text!r}, expected {expected}")
         options.append((name, value))
+    names = [name for name, _ in options]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"player {word!r}: got option {twice[0]} twice, expected it once")
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
@@ -232,20 +236,26 @@ def _what_decides_moves(config: RunConfig) -> RunConfig:
     return needed
 
 
-def option_number(word: str, name: str, text: str, kind: type, least: float) -> Any:
+def option_number(word: str, name: str, text: str, kind: type, least: float, most: float | None = None) -> Any:
     """Returns the number of kind int or float that option `name` of a player's word says.
 
     Raises:
-      ValueError: it is none, or below `least`.
+      ValueError: it is none, or not from `least` to `most` (None: MOST_WHOLE or MOST_NUMBER).
     """
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not value >= least:
-        what = "a whole number" if kind is int else "a number"
-        raise ValueError(f"player {word!r}: got {name} {text!r}, expected {what} of at least {least}")
+    pattern, what, largest = _WHOLE if kind is int else _NUMBER
+    most = largest if most is None else most
+    value = kind(text) if len(text) < 100 and pattern.fullmatch(text) else None
+    if value is None or not least <= value <= most:
+        upper = "" if value is None or value < least else f" and at most {most:.10g}"
+        raise ValueError(f"player {word!r}: got {name} {text!r}, expected {what} of at least {least}{upper}")
     return value
+
+
+MOST_WHOLE = 2**31 - 2
+"""Simulations and steps are counted by int32; a tree has one node more. How large it may be, its game decides."""
+MOST_NUMBER = 1e6
+_WHOLE = (re.compile(r"-?[0-9]+"), "a whole number", MOST_WHOLE)
+_NUMBER = (re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"), "a number", MOST_NUMBER)
 
 
 def resign_value(word: str, text: str | None) -> float | None:

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import envs
 from azjax.config import (
     CheckpointConfig,
     EvaluationConfig,
@@ -17,29 +18,14 @@ from azjax.config import (
 
 PRESETS = ("smoke", "quick", "full", "paper")
 
-_BOUND: dict[str, int] = {
-    "tic_tac_toe": 9,
-    "connect_four": 42,
-    "crosshair": 49,
-    "black_hole": 20,
-    "othello": 119,
-    "hex": 122,
-    "ultimate_tic_tac_toe": 81,
-    "backgammon": 2000,
-    "chess": 512,
-    "shogi": 512,
-    "go_9x9": 162,
-    "go_13x13": 338,
-    "go_19x19": 722,
-}
-"""Longest game in plies, which replay must hold; games that are not here are taken to last 512."""
-
+OWN_PLIES = 512
+"""What a game of one's own is taken to last, in plies, until it is known: a preset runs no code that a word names."""
 
 _CUT_AT = {"chess": 32, "shogi": 32}
 """Plies after which `smoke` cuts games off, so that some end within its minute, unless the word says `max_plies`."""
 
 
-def preset(name: str, game: str) -> RunConfig:
+def preset(name: str, game: str, max_plies: int | None = None) -> RunConfig:
     """Returns the configuration of a preset.
 
     smoke: the whole pipeline in under a minute. quick: minutes on two cores, a good player for small games. full: the
@@ -48,23 +34,28 @@ def preset(name: str, game: str) -> RunConfig:
     Args:
       name: one of PRESETS.
       game: word of envs.make.
+      max_plies: of its longest game, for which replay is made long enough; None: azjax's games are made and asked,
+        which imports JAX, and others are taken to last OWN_PLIES.
 
     Raises:
-      ValueError: there is no such preset.
+      ValueError: there is no such preset, or no such game.
     """
     if name not in PRESETS:
         raise ValueError(f"preset: got {name!r}, expected one of {', '.join(PRESETS)}")
     base = game.partition(",")[0].strip()
-    if name == "paper":
-        return _PAPER.get(base, _alphazero)(game)
     if name == "smoke" and base in _CUT_AT and "max_plies" not in game:
         game = f"{game},max_plies={_CUT_AT[base]}"
-    config = _small(game, base, name)
-    return dataclasses.replace(config, **_TUNED.get((name, base), {}))
+    if max_plies is None:
+        max_plies = OWN_PLIES if ":" in game else envs.make(game).max_plies
+    if name == "paper":
+        config = _PAPER.get(base, _alphazero)(game)
+    else:
+        config = dataclasses.replace(_small(game, name, max_plies), **_TUNED.get((name, base), {}))
+    plies = max(config.replay.plies, max_plies + 1)
+    return dataclasses.replace(config, replay=dataclasses.replace(config.replay, plies=plies))
 
 
-def _small(game: str, base: str, name: str) -> RunConfig:
-    longest = _BOUND.get(base, 512)
+def _small(game: str, name: str, longest: int) -> RunConfig:
     lanes = {"smoke": 64, "quick": 1024, "full": 4096}[name] // (1 if longest <= 1024 else 4)
     plies, batch = (8, 256) if name == "smoke" else (8, 1024)
     steps = {"smoke": 30, "quick": 200, "full": 4000}[name]
@@ -76,7 +67,7 @@ def _small(game: str, base: str, name: str) -> RunConfig:
         steps=steps,
         search=SearchConfig(simulations=16 if name == "smoke" else 32),
         selfplay=SelfPlayConfig(lanes=lanes, plies=plies, temperature_plies=10),
-        replay=ReplayConfig(plies=max(64 if name == "smoke" else 256, longest + 1)),
+        replay=ReplayConfig(plies=64 if name == "smoke" else 256),
         learner=LearnerConfig(batch=batch, updates=max(1, 3 * lanes * plies // (2 * batch)), learning_rate=2e-3),
         evaluation=EvaluationConfig(
             every=0 if name == "smoke" else steps // 4,

@@ -59,7 +59,7 @@ def use_devices(devices: int = 0) -> None:
 
 
 def resolve(config: RunConfig, game: Game) -> RunConfig:
-    """Fills in what depends on the game or the machine: the noise, and the ring's length if a game outgrows it."""
+    """Fills in what depends on the game: the noise. (How long replay must be, the presets ask the game.)"""
     search = config.search
     if search.dirichlet_alpha is None:
         mean = mean_legal_moves(game, jax.random.key(0))

@@ -147,7 +147,7 @@ def _theirs(config: RunConfig) -> functools.partial:
 def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int, algorithm: str | None = None) -> RunConfig:
     if run is not None:
         check_run_game(run.config, game, "--run")
-    base = run.config if run is not None else preset("quick", game.id)
+    base = run.config if run is not None else preset("quick", game.id, game.max_plies)
     algorithm = algorithm or base.search.algorithm
     changed = dataclasses.replace(
         base,

@@ -43,7 +43,7 @@ def bench_train(
     """
     if run is not None:
         check_run_game(run.config, game, "--run")
-    config = resolve(run.config if run is not None else preset("quick", game.id), game)
+    config = resolve(run.config if run is not None else preset("quick", game.id, game.max_plies), game)
     mesh = make_mesh(choose_devices(config))
     sides = [
         Step(dataclasses.replace(config, search=dataclasses.replace(config.search, implementation=name)), game, mesh)

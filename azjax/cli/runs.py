@@ -13,7 +13,7 @@ from azjax.cli.options import Plan, RunOptions, Train
 from azjax.cli.parse import configure
 from azjax.config import RunConfig
 from azjax.launch import launch, parse_hosts
-from azjax.presets import preset
+from azjax.presets import OWN_PLIES, preset
 
 if TYPE_CHECKING:
     from envs.core import Game
@@ -67,7 +67,7 @@ def _checked(options: RunOptions, settings: Sequence[str]) -> RunConfig:
     Raises:
       ValueError: one line: an unknown game or preset, a wrong field, a directory that is no run.
     """
-    start = preset(options.preset or "quick", options.game)
+    start = preset(options.preset or "quick", options.game, OWN_PLIES)  # how long a game is, JAX would have to say
     configure(start, settings)
     if options.resume is not None and not (options.resume / "config.json").is_file():
         raise ValueError(f"--resume: got {options.resume}, which has no config.json; expected a run's directory")
@@ -83,6 +83,7 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
       ValueError: one line: wrong options of the game, a wrong name, a run of another game.
     """
     game = envs.make(start.game)  # a preset may add options to the word
+    start = preset(start.preset, options.game, game.max_plies)
     word = game_word(start.game, game)
     typed = game_word(options.game, envs.make(options.game))
     source = options.resume or options.out or default_directory(typed, start.preset)

@@ -32,13 +32,35 @@ def _module(config: NetworkConfig, game: Game, axis_name: str | None) -> nn.Modu
         return EquivariantMlp(game, value_logits, config)
     if config.kind == "resnet":
         return ResNet(num_actions, value_logits, config, axis_name)
-    module_name, _, class_name = config.kind.partition(":")
+    cls = _own(config.kind)
+    try:
+        return cls(num_actions=num_actions, num_value_logits=value_logits, config=config)
+    except TypeError as error:
+        raise ValueError(
+            f"network.kind: got {config.kind!r}, which cannot be made ({error}); "
+            "expected a class with the fields num_actions, num_value_logits and config"
+        ) from error
+
+
+def _own(kind: str) -> type[nn.Module]:
+    """Returns the class that MODULE:CLASS names.
+
+    Raises:
+      ValueError: it cannot be imported, or is no Linen module.
+    """
+    module_name, _, class_name = kind.partition(":")
+    if not all(part.isidentifier() for part in (*module_name.split("."), class_name)):
+        raise ValueError(f"network.kind: got {kind!r}, expected mlp, equivariant_mlp, resnet or module:CLASS")
     try:
         with importing_from(os.getcwd()):
             cls = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"network.kind: got {config.kind!r}, which cannot be imported: {error}") from None
-    return cls(num_actions=num_actions, num_value_logits=value_logits, config=config)
+    except Exception as error:  # whatever a module of one's own raises
+        raise ValueError(
+            f"network.kind: got {kind!r}, which cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(cls, type) and issubclass(cls, nn.Module)):
+        raise ValueError(f"network.kind: got {kind!r}, which is no flax.linen.Module; expected module:CLASS of one")
+    return cls
 
 
 def init(config: NetworkConfig, game: Game, rng_key: jax.Array) -> Variables:

@@ -79,6 +79,8 @@ def search(
     - an edge discount of 0 means that the child is terminal: it is evaluated once and never expanded. The statistics of
       its ancestors are those mctx computes; the nodes that mctx adds below it do not exist.
     - a selection function sees the node as a tree of that one node, index 0 (`node_view`), and always the same key.
+      Its `children_values` hold Q, with rewards 0 and discounts 1: `tree.qvalues(node_index)` is mctx's, but who reads
+      `children_values` itself finds in mctx the children's own values.
 
     Args:
       params: passed to recurrent_fn.

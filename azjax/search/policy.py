@@ -219,7 +219,10 @@ def gumbel_policy(
     scores = jnp.maximum(-1e9, gumbel + logits + completed)
     is_candidate = (visits == jnp.max(visits, axis=-1, keepdims=True)) & ~invalid
     action = jax.vmap(first_argmax)(jnp.where(is_candidate, scores, -jnp.inf))
-    weights = jax.nn.softmax(mask_logits(logits + completed, ~invalid))
+    # Shifted before it is masked, as mctx does: where no legal logit is above the mask's, the illegal ones are below.
+    improved = logits + completed
+    improved = improved - jnp.max(improved, axis=-1, keepdims=True)
+    weights = jax.nn.softmax(mask_logits(improved, ~invalid))
     return mctx.PolicyOutput(action=action, action_weights=weights, search_tree=tree)
 
 

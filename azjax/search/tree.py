@@ -13,6 +13,8 @@ import numpy as np
 
 ROOT = 0
 NO_NODE = -1
+_MOST_EDGES = 2**31 - 1
+"""Edges are numbered by int32; the number after the last stands for none."""
 
 
 class GrowingTree(NamedTuple):
@@ -34,8 +36,17 @@ class GrowingTree(NamedTuple):
 
 
 def plant(root: mctx.RootFnOutput, num_nodes: int) -> GrowingTree:
-    """Returns a tree that holds the root alone, with room for `num_nodes` nodes."""
+    """Returns a tree that holds the root alone, with room for `num_nodes` nodes.
+
+    Raises:
+      ValueError: its edges are more than an int32 can number.
+    """
     batch_size, num_actions = root.prior_logits.shape
+    if num_nodes * batch_size * num_actions > _MOST_EDGES:
+        raise ValueError(
+            f"search: got {num_nodes - 1} simulations of {batch_size} games side by side with {num_actions} moves a node, "
+            "expected fewer than 2^31 edges in all: fewer simulations, or fewer lanes"
+        )
     value = root.value.astype(jnp.float32)
 
     def filled(fill: float, dtype: jnp.dtype, *shape: int) -> jax.Array:
