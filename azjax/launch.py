@@ -49,7 +49,10 @@ def parse_hosts(word: str) -> Hosts:
     match = _ADDRESS.fullmatch(word)
     if match and int(match["index"]) < int(match["count"]) <= 1 << 16 and 0 < int(match["port"]) < 1 << 16:
         return Hosts(address=match["address"], index=int(match["index"]), count=int(match["count"]))
-    raise ValueError(f"--hosts: got {word!r}, expected auto, local:N with N from 2 to 64, or ADDRESS:PORT,INDEX/COUNT, PORT from 1 to 65535")
+    raise ValueError(
+        f"--hosts: got {word!r}, expected auto, local:N with N from 2 to 64, or ADDRESS:PORT,INDEX/COUNT "
+        "with PORT from 1 to 65535"
+    )
 
 
 def launch(count: int, words: Sequence[str]) -> int:

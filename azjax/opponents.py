@@ -7,6 +7,7 @@ from azjax.connect_four_player import ConnectFourSolver
 from azjax.outside import Answer, AnyPlayer, OutsidePlayer, Question
 from azjax.players import (
     ENGINES,
+    MOST_SECONDS,
     WITH_NETWORK,
     LoadedRun,
     LoadRunFn,
@@ -47,7 +48,7 @@ def any_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
         game,
         run_of_player(game, word, load_run),
         word,
-        seconds=option_number(word, "seconds", options["seconds"], float, 0.001),
+        seconds=option_number(word, "seconds", options["seconds"], float, 0.001, MOST_SECONDS),
         resign=resign_value(word, options.get("resign")),
     )
 

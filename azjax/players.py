@@ -156,7 +156,7 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
         return Player(word, _random_chooser(game), ()) if spec.kind == "random" else _solver(game)
     if spec.kind == "uct":
         simulations = option_number(word, "simulations", spec.argument, int, 1)
-        exploration = option_number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
+        exploration = option_number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0, 1e6)
         return Player(word, _uct_chooser(game, simulations, exploration), ())
     run = run_of_player(game, word, load_run)
     if spec.kind == "alphabeta":
@@ -253,7 +253,9 @@ def option_number(word: str, name: str, text: str, kind: type, least: float, mos
 
 MOST_WHOLE = 2**31 - 2
 """Simulations and steps are counted by int32; a tree has one node more. How large it may be, its game decides."""
-MOST_NUMBER = 1e6
+MOST_NUMBER = 3e38
+"""What float32 holds."""
+MOST_SECONDS = 1e6
 _WHOLE = (re.compile(r"-?[0-9]+"), "a whole number", MOST_WHOLE)
 _NUMBER = (re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"), "a number", MOST_NUMBER)
 

@@ -104,6 +104,14 @@ def is_named(game: "Game", name: str) -> bool:
     return make(name).id == game.id
 
 
+def reference(name: str) -> tuple[str, str] | None:
+    """Returns the file or module and the attribute that `make` would run code of for `name`; None where it runs
+    azjax's own or pgx's alone.
+    """
+    found = _REFERENCE.fullmatch(name.strip())
+    return None if found is None or found["where"] == "pgx" else (found["where"], found["name"])
+
+
 def _merged(name: str, text: str, options: dict[str, Any]) -> dict[str, Any]:
     """Returns `options` and those of the text "a=1,b=true"."""
     merged = dict(options)

@@ -5,14 +5,25 @@ Exit status: 2 for wrong input, 1 for a failure while running, 130 after Ctrl-C;
 """
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 import azjax
 
 INPUT, FAILURE, INTERRUPTED = 2, 1, 130
+
+_EXPECTED = {
+    errno.ENOENT: "one that is there",
+    errno.ENOTDIR: "a path that leads through directories only",
+    errno.EISDIR: "a file",
+    errno.ENAMETOOLONG: "a shorter name",
+    errno.ELOOP: "a link that leads somewhere",
+}
+"""What a path that was given should have been, by the system's error."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,15 +50,26 @@ def _answer(argv: Sequence[str]) -> int:
     except ValueError as error:
         return _say(str(error), INPUT)
     except OSError as error:
+        expected = _EXPECTED.get(error.errno or 0)
+        if expected and any(_is_within(error.filename, word) for word in argv):
+            return _say(f"got {error.filename}: {error.strerror}, expected {expected}", INPUT)
         return _say(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), FAILURE)
     except Exception as error:
         return _say(_failure(error), FAILURE)
+
+
+def _is_within(path: object, word: str) -> bool:
+    """Returns whether a path is the one that a word of the command line says, or lies in it."""
+    said = word.rpartition("=")[2] if word.startswith("-") else word
+    return isinstance(path, str | os.PathLike) and said != "" and Path(path).is_relative_to(said)
 
 
 def _run(argv: Sequence[str]) -> int:
     if list(argv) in (["--version"], ["-V"]):
         print(f"azjax {azjax.__version__}")
         return 0
+    if wrong := [word for word in argv if "\0" in word]:
+        raise ValueError(f"got {wrong[0]!r}, expected words without a null character")
     from azjax.cli.parse import parse
 
     line = parse(argv)

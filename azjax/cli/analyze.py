@@ -130,6 +130,8 @@ def _book(options: Analyze, game: Game, run: Path, mesh: Mesh, progress: Progres
     openings = () if options.book_plies else read_openings(game, Path(options.book))
     agents = _agents(game, run)
     plies = options.book_plies or max(len(opening.actions) for opening in openings)
+    if plies > game.max_plies:
+        raise ValueError(f"--book: got {plies} plies, expected at most {game.max_plies}, which a game has")
     beginnings = [
         selfplay_beginnings(game, agent, games=options.games, plies=plies, mesh=mesh, seed=options.seed)
         for agent in agents

@@ -7,7 +7,21 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from azjax.accelerators import parse_devices
-from azjax.cli.fields import Directory, Game, Json, Optional, Preset, Seat, check_at_least, check_seed
+from azjax.cli.fields import (
+    MOST_LANES,
+    MOST_SIMULATIONS,
+    MOST_STEP,
+    Directory,
+    Game,
+    Json,
+    Optional,
+    Preset,
+    Seat,
+    check_between,
+    check_file,
+    check_folder,
+    check_seed,
+)
 from azjax.cli.strength import Analyze, Match, Rate
 from azjax.launch import parse_hosts
 from azjax.presets import PRESETS
@@ -44,6 +58,7 @@ class RunOptions:
             raise ValueError(f"--preset: got {self.preset!r}, expected {expected_names(self.preset, PRESETS)}")
         if self.out is not None and self.resume is not None:
             raise ValueError(f"--out and --resume: got both ({self.out}, {self.resume}), expected one of them")
+        check_folder("out", self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +111,7 @@ class Play:
 
     def __post_init__(self):
         check_seed(self.seed)
-        check_at_least("simulations", self.simulations, 1)
+        check_between("simulations", self.simulations, 1, MOST_SIMULATIONS)
         if self.run is not None and self.opponent is not None:
             raise ValueError(f"--run and --opponent: got both ({self.run}, {self.opponent}), expected one of them")
 
@@ -108,7 +123,7 @@ class Serve:
     run: Directory = None
     """A run to offer besides those in runs/."""
     game: Annotated[str | None, arg(metavar="GAME")] = None
-    """A game to offer besides azjax's own and those of the runs: FILE.py:NAME."""
+    """A game of one's own to offer, with the runs trained for it: FILE.py:NAME, whose code is run."""
     port: int = 8765
     """Of the server; 0: any that is free."""
 
@@ -150,8 +165,8 @@ class Bench:
             raise ValueError("bench: got nothing to measure, expected games, search, selfplay or train")
         if not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
-        check_at_least("lanes", self.lanes, 1)
-        check_at_least("simulations", self.simulations, 1)
+        check_between("lanes", self.lanes, 1, MOST_LANES)
+        check_between("simulations", self.simulations, 1, MOST_SIMULATIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,9 +188,9 @@ class Engine:
 
     def __post_init__(self):
         check_seed(self.seed)
-        check_at_least("step", self.step, 0)
-        check_at_least("megabytes", self.megabytes, 1)
-        check_at_least("simulations", self.simulations, 1)
+        check_between("step", self.step, 0, MOST_STEP)
+        check_between("megabytes", self.megabytes, 1, 2**20)
+        check_between("simulations", self.simulations, 1, MOST_SIMULATIONS)
         if self.step is not None and self.run is None:
             raise ValueError(f"--step: got {self.step} without --run, whose checkpoint it would be")
 
@@ -198,10 +213,11 @@ class Export:
     """Print one JSON object."""
 
     def __post_init__(self):
-        check_at_least("step", self.step, 0)
+        check_between("step", self.step, 0, MOST_STEP)
         suffix = f".{self.format}"
         if self.out is not None and self.out.suffix != suffix:
             raise ValueError(f"--out: got {self.out}, expected a name that ends in {suffix}")
+        check_file("out", self.out)
 
 
 Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench | Engine | Export

@@ -29,13 +29,14 @@ def train(options: Train, settings: Sequence[str], words: Sequence[str] = ()) ->
     if hosts is None or not hosts.index:
         print(f"azjax: training {options.game}, preset {start.preset}", flush=True)
     config, directory = _run_of(options, settings, start)
-    from azjax.train import train, use_devices
+    from azjax.cli.start import begin_devices
+    from azjax.train import train
 
     if hosts is not None:
         from azjax.hosts import connect
 
         connect(hosts)
-    use_devices(config.devices)
+    begin_devices(config.devices)
     return train(config, directory)
 
 
@@ -44,10 +45,11 @@ def plan(options: Plan, settings: Sequence[str]) -> int:
     config, _ = _run_of(options, settings, _checked(options, settings))
     from rich.console import Console
 
+    from azjax.cli.start import begin_devices
     from azjax.plan import check_fits, make_plan, plan_table
-    from azjax.train import choose_devices, use_devices
+    from azjax.train import choose_devices
 
-    use_devices(config.devices)
+    begin_devices(config.devices)
     game = envs.make(config.game)
     if options.on is not None:
         made = make_plan(config, game, on=parse_devices(options.on))

@@ -1,6 +1,7 @@
 """azjax serve."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import envs
@@ -23,4 +24,7 @@ def serve(options: Serve) -> int:
 
     use_devices(1)  # one position at a time: more devices would only wait
     runs = () if options.run is None else (options.run,)
-    return serve(Roster(RUNS, runs, () if options.game is None else (options.game,)), options.port)
+    roster = Roster(RUNS, runs, () if options.game is None else (options.game,))
+    for name, why in roster.closed().items():
+        print(f"azjax: run {name!r}: {ascii(why)[1:-1]}", file=sys.stderr)
+    return serve(roster, options.port)

@@ -1,9 +1,12 @@
 """What commands begin with: the game and the devices, players by their words, and how far the work has come."""
 
+import os
+import re
 import sys
 import time
 from collections.abc import Sequence
 
+import jax
 from jax.sharding import Mesh
 
 import envs
@@ -16,12 +19,26 @@ from azjax.train import use_devices
 from envs.core import Game
 
 PROGRESS_SECONDS = 5.0
+_CPU_DEVICES = "JAX_NUM_CPU_DEVICES"
+
+
+def begin_devices(devices: int = 0) -> None:
+    """Makes virtual CPU devices: `devices`; 0: those that JAX_NUM_CPU_DEVICES asks of each process, else one a core.
+
+    Raises:
+      ValueError: the variable holds no number of devices.
+    """
+    word = os.environ.get(_CPU_DEVICES, "")
+    if word and not (re.fullmatch("[0-9]{1,4}", word) and int(word)):
+        raise ValueError(f"{_CPU_DEVICES}: got {word!r}, expected a whole number from 1 to 9999")
+    processes = jax.process_count() if word and jax.distributed.is_initialized() else 1
+    use_devices(devices or int(word or 0) * processes)
 
 
 def start(word: str) -> tuple[Game, Mesh]:
     """Returns the game, and a mesh over all devices."""
     game = envs.make(word)
-    use_devices(0)
+    begin_devices()
     return game, make_mesh(0)
 
 

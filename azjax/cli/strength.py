@@ -1,5 +1,6 @@
 """Options of the commands that measure and examine strength: match, rate, analyze."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -7,13 +8,19 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from azjax.cli.fields import (
+    MOST_GAMES,
+    MOST_LANES,
+    MOST_PLIES,
+    MOST_SIMULATIONS,
     Directory,
     Game,
     Json,
     Optional,
     Player,
-    check_at_least,
+    check_between,
     check_even,
+    check_file,
+    check_folder,
     check_opening,
     check_seed,
 )
@@ -50,8 +57,9 @@ class Match:
         check_even(self.games)
         check_seed(self.seed)
         check_opening(self.opening_plies, self.openings)
-        check_at_least("lanes", self.lanes, 1)
+        check_between("lanes", self.lanes, 1, MOST_LANES)
         _ = self.elos  # which checks it
+        check_folder("out", self.out)
 
     @property
     def elos(self) -> tuple[float, float] | None:
@@ -106,8 +114,9 @@ class Rate:
     def __post_init__(self):
         check_seed(self.seed)
         check_opening(self.opening_plies, self.openings)
-        check_at_least("lanes", self.lanes, 1)
+        check_between("lanes", self.lanes, 1, MOST_LANES)
         _ = self.anchor_elos  # which checks them
+        check_folder("out", self.out)
         if not 0 <= self.prior_draws < 1e6:
             raise ValueError(f"--prior-draws: got {self.prior_draws}, expected a number of at least 0")
         if self.files:
@@ -117,8 +126,10 @@ class Rate:
                 )
             return
         check_even(self.games_a_pair)
-        if len(set(self.simulations)) < len(self.simulations) or min(self.simulations, default=1) < 1:
-            raise ValueError(f"--simulations: got {self.simulations}, expected different whole numbers above 0")
+        for number in self.simulations:
+            check_between("simulations", number, 1, MOST_SIMULATIONS)
+        if len(set(self.simulations)) < len(self.simulations):
+            raise ValueError(f"--simulations: got {self.simulations}, expected different whole numbers")
         if self.simulations and self.run is not None:
             raise ValueError(f"--simulations: got it with --run {self.run}, expected players, such as run:{self.run}")
         if self.run is None and self.game is None:
@@ -152,7 +163,7 @@ class Rate:
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that --games names; none if it is a number."""
-        is_number = len(self.games) == 1 and self.games[0].lstrip("-").isdigit()
+        is_number = len(self.games) == 1 and _is_whole(self.games[0].removeprefix("-"))
         return () if is_number else tuple(map(Path, self.games))
 
 
@@ -199,13 +210,13 @@ class Analyze:
     """Print one JSON object."""
 
     def __post_init__(self):
-        check_at_least("simulations", self.simulations, 1)
-        check_at_least("number", self.number, 1)
-        check_at_least("most", self.most, 1)
+        check_between("simulations", self.simulations, 1, MOST_SIMULATIONS)
+        check_between("number", self.number, 1, MOST_GAMES)
+        check_between("most", self.most, 1, MOST_GAMES)
         if self.seconds is not None and not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
         for name in ("wins", "perfect", "generations", "games"):
-            check_at_least(name, getattr(self, name), 1)
+            check_between(name, getattr(self, name), 1, MOST_GAMES)
         check_seed(self.seed)
         asked = [
             name for name in ("record", "wins", "perfect", "generations", "book") if getattr(self, name) is not None
@@ -220,6 +231,8 @@ class Analyze:
             )
         if self.player is not None and asked not in (["wins"], ["perfect"]):
             raise ValueError(f"--player: got {self.player} without --wins or --perfect, expected --run DIR")
+        check_between("book", self.book_plies, 1, MOST_PLIES)
+        (check_file if asked == ["record"] else check_folder)("out", self.out)
         if (self.run is None) == (self.player is None):
             given = "none" if self.run is None else f"both ({self.run}, {self.player})"
             raise ValueError(f"--run and --player: got {given}, expected one of them")
@@ -227,4 +240,9 @@ class Analyze:
     @property
     def book_plies(self) -> int | None:
         """The number that --book gives, None if it names a file."""
-        return int(self.book) if self.book is not None and self.book.isdigit() else None
+        return int(self.book) if self.book is not None and _is_whole(self.book) else None
+
+
+def _is_whole(word: str) -> bool:
+    """Returns whether a word is a number and not a file's name."""
+    return re.fullmatch("[0-9]{1,20}", word) is not None

@@ -44,8 +44,8 @@ def plant(root: mctx.RootFnOutput, num_nodes: int) -> GrowingTree:
     batch_size, num_actions = root.prior_logits.shape
     if num_nodes * batch_size * num_actions > _MOST_EDGES:
         raise ValueError(
-            f"search: got {num_nodes - 1} simulations of {batch_size} games side by side with {num_actions} moves a node, "
-            "expected fewer than 2^31 edges in all: fewer simulations, or fewer lanes"
+            f"search: got {num_nodes - 1} simulations of {batch_size} games side by side with {num_actions} moves "
+            "a node, expected fewer than 2^31 edges in all: fewer simulations, or fewer lanes"
         )
     value = root.value.astype(jnp.float32)
 

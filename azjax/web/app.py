@@ -35,7 +35,7 @@ class Page:
 
     def __init__(self, roster: Roster):
         self.roster, self.tables = roster, Tables()
-        self.runs = RunsView(roster.runs)
+        self.runs = RunsView(roster.runs, roster.why_closed)
         self.lock = threading.Lock()
 
     def start(self, fields: Fields) -> Answer:
@@ -161,7 +161,7 @@ class Page:
         name, file = fields.text("run", 200), fields.text("file", 300)
         records = self.runs.records(name, file)
         number = fields.number("number", 0, max(len(records) - 1, 0))
-        word = self.roster.run(name).read_config().game
+        word = self.runs.config(name).game
         game = self.roster.game(word)
         if records[number].game != game.id:
             raise Refused(f"record: got one of {records[number].game}, expected one of {game.id}")

@@ -10,6 +10,7 @@ import jax
 import envs
 from azjax.agents.shipped import shipped
 from azjax.checkpoint import Checkpoints
+from azjax.config import RunConfig
 from azjax.players import UCT_EXPLORATION, LoadedRun, Player, make_player, run_of_player, run_player
 from azjax.rundir import RunDirectory, load_run
 from azjax.search import TreeSearch, gumbel_rule, num_slots, puct_rule, rollout_model, ucb1_rule
@@ -67,9 +68,11 @@ class Roster:
         Args:
           folder: whose subdirectories may be runs.
           runs: directories of more runs.
-          games: more games than those of `envs.available()`, such as FILE.py:NAME.
+          games: more games than those of `envs.available()`, such as FILE.py:NAME. Only of these is code run: a run
+            may be a stranger's.
         """
         self._folder, self._runs, self._games = folder, runs, games
+        self._trusted = {_code(word) for word in games}
         self._searches: dict[tuple[str, str, str | None, int], Shared] = {}  # the one used last is the last
 
     def runs(self) -> dict[str, RunDirectory]:
@@ -93,14 +96,35 @@ class Roster:
             raise Refused(f"run: got {name[:80]!r}, which is not one of those found")
         return run
 
+    def why_closed(self, run: RunDirectory, config: RunConfig) -> str:
+        """Returns why a run's agents are not loaded: it names code, and nobody else did; "" for all others."""
+        if (code := _code(config.game)) and code not in self._trusted:
+            return f"not opened: its game runs code; azjax serve --game {config.game} if you trust it"
+        if ":" in config.network.kind and run.path not in self._runs:
+            kind = config.network.kind
+            return f"not opened: its network runs code, {kind}; azjax serve --run {run.path} if you trust it"
+        return ""
+
+    def closed(self) -> dict[str, str]:
+        """Returns the runs that are not opened, and why."""
+        why = {}
+        for name, run in self.runs().items():
+            try:
+                why[name] = self.why_closed(run, read_config(run))
+            except ValueError as error:
+                why[name] = str(error)
+        return {name: text for name, text in why.items() if text}
+
     def described(self) -> dict[str, Any]:
         """Returns the games, and the runs with their checkpoints, for the page."""
         runs = []
         for name, run in self.runs().items():
             try:
-                config = run.read_config()
+                config = read_config(run)
             except ValueError:
                 continue  # a run of another version, or one being written
+            if self.why_closed(run, config):
+                continue
             steps = Checkpoints(run.checkpoints_path).saved_steps()
             runs.append({"name": name, "game": config.game, "steps": steps, "simulations": config.search.simulations})
         for name, header in shipped().items():
@@ -111,7 +135,7 @@ class Roster:
         return {"games": games, "runs": runs, "kinds": list(KINDS)}
 
     def game(self, word: str) -> Game:
-        """Returns the game of a name. Files are read only where a run or the command line named them.
+        """Returns the game of a name. Code of one's own is run only where the command line named it.
 
         Raises:
           Refused: there is no such game.
@@ -119,7 +143,8 @@ class Roster:
         word = word.strip()
         if ":" in word and word not in self.described()["games"]:
             raise Refused(
-                f"game: got {word[:80]!r}, expected one of azjax's games, or one that a run here was trained for"
+                f"game: got {word[:80]!r}, expected one of azjax's games, one that a run here was trained for, "
+                "or one of your own: azjax serve --game FILE.py:NAME"
             )
         try:
             return _game(word)
@@ -143,8 +168,15 @@ class Roster:
                 raise Refused(f"run: {name} plays {header.config.game}, expected one of {game.id}")
             return Agent(kind, name, None, simulations)
         run = self.run(name)
-        if envs.make(run.read_config().game).id != game.id:
-            raise Refused(f"run: {name} plays {run.read_config().game}, expected one of {game.id}")
+        try:
+            config = read_config(run)
+            if why := self.why_closed(run, config):
+                raise Refused(f"run: {name} is {why}")
+            fits = envs.is_named(game, config.game)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if not fits:
+            raise Refused(f"run: {name} plays {config.game}, expected one of {game.id}")
         step = fields.optional_number("step", 0, 2**40)
         if step is None:
             steps = Checkpoints(run.checkpoints_path).saved_steps()
@@ -197,6 +229,26 @@ class Roster:
         if agent.kind != "policy":
             options["simulations"] = str(agent.simulations)
         return run_player(game, self._loaded(game, agent), agent.title(), options)
+
+
+def read_config(run: RunDirectory) -> RunConfig:
+    """Reads a run's configuration.
+
+    Raises:
+      ValueError: it is none.
+    """
+    try:
+        return run.read_config()
+    except RecursionError:
+        raise ValueError(f"{run.config_path}: got JSON nested too deeply, expected a run's fields") from None
+
+
+def _code(word: str) -> tuple[str, str] | None:
+    """Returns the file, by its whole path, or the module that a game's word runs code of, and the game's name there."""
+    found = envs.reference(word)
+    if found is None or not found[0].endswith(".py"):
+        return found
+    return str(Path(found[0]).expanduser().resolve()), found[1]
 
 
 @functools.lru_cache(maxsize=64)

@@ -9,11 +9,13 @@ from typing import Any
 
 from azjax.charts import Curve, draw_curves
 from azjax.checkpoint import Checkpoints
+from azjax.config import RunConfig
 from azjax.line import Line
 from azjax.progress import count, duration
 from azjax.rating import elo_difference
 from azjax.rundir import RunDirectory
 from azjax.web.fields import Refused
+from azjax.web.roster import read_config
 from envs.core import Game
 from envs.game_files import read_games
 from envs.record import GameRecord
@@ -29,6 +31,7 @@ class RunLog:
     def __init__(self, run: RunDirectory):
         self.run = run
         self.rows: list[dict[str, Any]] = []
+        self.damaged = 0  # lines that are no rows
         self._read, self._file = 0, 0
 
     def update(self) -> None:
@@ -41,17 +44,20 @@ class RunLog:
         with path.open("rb") as file:
             stat = os.fstat(file.fileno())
             if stat.st_ino != self._file or stat.st_size < self._read:
-                self.rows, self._read, self._file = [], 0, stat.st_ino
+                self.rows, self.damaged, self._read, self._file = [], 0, 0, stat.st_ino
             file.seek(self._read)
             for line in file:
                 if not line.endswith(b"\n"):
                     break  # still being written
-                try:
-                    row = json.loads(line)
-                except ValueError:
-                    break  # torn by a killed writer; resuming cuts it off
                 self._read += len(line)
-                self.rows.append(row)
+                try:
+                    row: Any = json.loads(line, parse_constant=_no_number)
+                except (ValueError, RecursionError):
+                    row = None  # torn by a killed writer; resuming cuts it off
+                if _is_row(row):
+                    self.rows.append(row)
+                else:
+                    self.damaged += 1
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -62,8 +68,16 @@ class RunLog:
 class RunsView:
     """What the page's second tab shows."""
 
-    def __init__(self, found: Callable[[], dict[str, RunDirectory]]):
-        self._found = found
+    def __init__(
+        self,
+        found: Callable[[], dict[str, RunDirectory]],
+        why_closed: Callable[[RunDirectory, RunConfig], str],
+    ):
+        """Args:
+        found: returns the runs by name.
+        why_closed: says why agents and games of a run are not loaded; "" where they are.
+        """
+        self._found, self._why_closed = found, why_closed
         self._logs: dict[Path, RunLog] = {}
 
     def listed(self) -> list[dict[str, Any]]:
@@ -97,6 +111,21 @@ class RunsView:
         ]
         return {"charts": charts}
 
+    def config(self, name: str) -> RunConfig:
+        """Returns a run's configuration.
+
+        Raises:
+          Refused: the run is not there, or not opened.
+        """
+        run = self._run(name)
+        try:
+            config = read_config(run)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if why := self._why_closed(run, config):
+            raise Refused(f"run: {name} is {why}")
+        return config
+
     def games(self, name: str) -> list[dict[str, Any]]:
         """Returns the files of games of a run."""
         return [{"file": file, "bytes": path.stat().st_size} for file, path in self._files(name).items()]
@@ -112,6 +141,8 @@ class RunsView:
             raise Refused(f"file: got {file[:80]!r}, which is not one of the run's games")
         try:
             return read_games(path)
+        except RecursionError:
+            raise Refused(f"{path}: got JSON nested too deeply, expected records of games") from None
         except ValueError as error:
             raise Refused(str(error)) from None
 
@@ -126,10 +157,14 @@ class RunsView:
         except ValueError as error:
             raise Refused(str(error)) from None
 
-    def _files(self, name: str) -> dict[str, Path]:
+    def _run(self, name: str) -> RunDirectory:
         run = self._found().get(name)
         if run is None:
             raise Refused(f"run: got {name[:80]!r}, which is not one of those found")
+        return run
+
+    def _files(self, name: str) -> dict[str, Path]:
+        run = self._run(name)
         return {path.stem: path for path in sorted(run.games_path.glob("*.jsonl"))} if run.games_path.is_dir() else {}
 
     def _log(self, run: RunDirectory) -> RunLog:
@@ -140,10 +175,14 @@ class RunsView:
     def _summary(self, name: str, run: RunDirectory) -> dict[str, Any]:
         log = self._log(run)
         try:
-            config = run.read_config()
+            config = read_config(run)
         except ValueError as error:
             return {"name": name, "fault": str(error)}
         last = log.steps[-1] if log.steps else None
+        ratings = _ratings(run)
+        notes = [self._why_closed(run, config)]
+        notes += [f"{log.damaged} damaged lines in {run.metrics_path.name}"] if log.damaged else []
+        notes += [f"{run.ratings_path.name} is damaged"] if ratings is None else []
         matches = [row["evaluation"] for row in log.rows if "evaluation" in row]
         return {
             "name": name,
@@ -157,15 +196,60 @@ class RunsView:
             "score": f"{matches[-1]['score']:.0%} against {matches[-1]['b']}" if matches else "",
             "finished": run.report_path.is_file(),
             "checkpoints": Checkpoints(run.checkpoints_path).saved_steps(),
-            "ratings": _ratings(run),
+            "ratings": ratings or [],
+            "note": "; ".join(filter(None, notes)),
         }
 
 
-def _ratings(run: RunDirectory) -> list[dict[str, Any]]:
-    """Returns the players of ratings.json."""
+def _ratings(run: RunDirectory) -> list[dict[str, Any]] | None:
+    """Returns the players of ratings.json; None where it holds something else."""
     if not run.ratings_path.is_file():
         return []
-    return json.loads(run.ratings_path.read_text(encoding="utf-8"))["players"]
+    try:
+        players = json.loads(run.ratings_path.read_bytes(), parse_constant=_no_number)["players"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    return players if isinstance(players, list) and all(map(_is_player, players)) else None
+
+
+def _no_number(word: str) -> None:
+    """Reads NaN and Infinity, which are not JSON, as null: no answer of the server could hold them."""
+    del word
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e300
+
+
+def _is_interval(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
+def _is_player(value: Any) -> bool:
+    """Returns whether a part of ratings.json is one as `azjax.rating` writes it; an interval's end may be null."""
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return False
+    ends = value.get("ci95")
+    return all(_is_number(value.get(name)) for name in ("elo", "games", "score")) and (
+        ends is None or (isinstance(ends, list) and all(end is None or _is_number(end) for end in ends))
+    )
+
+
+def _is_row(value: Any) -> bool:
+    """Returns whether a line of metrics.jsonl is a row, whatever a crash or a stranger has left there."""
+    if not isinstance(value, dict) or type(value.get("step")) is not int or not _is_number(value["step"]):
+        return False
+    if "games" in value and not all(_is_number(value.get(name)) for name in ("games", "seconds", "plies_per_second")):
+        return False
+    if "evaluation" not in value:
+        return True
+    match = value["evaluation"]
+    return (
+        isinstance(match, dict)
+        and all(isinstance(match.get(name), str) for name in ("a", "b"))
+        and _is_number(match.get("score"))
+        and _is_interval(match.get("ci95"))
+    )
 
 
 def _rating(name: str, log: RunLog, axis: str) -> Curve:
@@ -202,7 +286,7 @@ def _rating_title(logs: Sequence[tuple[str, RunLog]]) -> str:
 
 
 def _values(name: str, log: RunLog, axis: str, field: str) -> Curve:
-    rows = [row for row in log.steps if isinstance(row.get(field), int | float)]
+    rows = [row for row in log.steps if _is_number(row.get(field))]
     if field.endswith("loss"):
         rows = [row for row in rows if row.get("applied", 1)]  # before the first finished game nothing is learned
     rows = rows[:: max(1, math.ceil(len(rows) / MOST_POINTS))]

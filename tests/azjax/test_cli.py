@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,27 @@ BAD = [
     ("bench selfpaly", "did you mean selfplay?"),
     ("bench selfplay --seconds 0", "--seconds: got 0.0"),
     ("bench selfplay --seconds nan", "--seconds: got nan"),
+    ("match tic_tac_toe random random --openings nowhere", "got nowhere: No such file or directory, expected one that"),
+    ("match tic_tac_toe random random --openings .", "got .: Is a directory, expected a file"),
+    (
+        "match tic_tac_toe random random --games 99999999999999999998",
+        "--games: got 99999999999999999998, expected at most",
+    ),
+    ("match tic_tac_toe random random --opening-plies 99999999999999999999", "--opening-plies: got 9999"),
+    ("match tic_tac_toe random uct:99999999999999999999", "at most 2147483646"),
+    ("match tic_tac_toe random uct:99999999", "search: got 99999999 simulations of"),
+    ("rate --games nowhere", "got nowhere: No such file or directory, expected one that is there"),
+    ("rate --games ²", "got ²: No such file or directory"),
+    ("rate --games=nowhere/games.jsonl", "got nowhere/games.jsonl: No such file or directory"),
+    ("rate tic_tac_toe random uct:4 --simulations 99999999999999999999", "--simulations: got 9999"),
+    ("play tic_tac_toe --opponent random --record nowhere/x.jsonl", "got nowhere/x.jsonl: No such file or directory"),
+    ("analyze tic_tac_toe --player random --perfect 99999999999999999999", "--perfect: got 9999"),
+    ("analyze tic_tac_toe --run x --simulations 99999999999999", "--simulations: got 99999999999999, expected at most"),
+    ("analyze tic_tac_toe --run x --record nowhere.jsonl", "got nowhere.jsonl: No such file or directory"),
+    ("analyze tic_tac_toe --run x --book ²", "got ²: No such file or directory"),
+    ("analyze tic_tac_toe --run x --book 0", "--book: got 0, expected at least 1"),
+    (f"train tic_tac_toe --out {'x' * 300}", "File name too long, expected a shorter name"),
+    ("games tic\0tac", "expected words without a null character"),
     ("bench selfplay --lanes 7 --game tic_tac_toe", "--lanes: got 7, expected a multiple of the 8 devices"),
 ]
 
@@ -122,6 +144,53 @@ def test_wrong_input_is_one_line_and_status_2(line, said, capsys, tmp_path, monk
     error = capsys.readouterr().err
     assert one_line(error) and said in error
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "match tic_tac_toe random random --out taken",
+        "match tic_tac_toe random random --out taken/inside",
+        "rate tic_tac_toe random uct:2 --out taken",
+        "analyze tic_tac_toe --run x --book 2 --out taken",
+        "export tic_tac_toe --run x --out taken/x.safetensors",
+        "train tic_tac_toe --out taken",
+    ],
+)
+def test_where_nothing_can_be_written_is_told_of_before_the_work(line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("mine")
+    monkeypatch.setattr("azjax.cli.commands.run", lambda line: pytest.fail("the work began"))
+    assert main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert one_line(error) and "taken is a file; expected a directory" in error
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_a_file_that_goes_missing_in_the_work_is_a_failure(capsys, monkeypatch):
+    def fail(line):
+        raise FileNotFoundError(2, "No such file or directory", "runs/x/config.json")
+
+    monkeypatch.setattr("azjax.cli.commands.run", fail)
+    assert main(["games", "--json"]) == 1
+    assert capsys.readouterr().err == "azjax: runs/x/config.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("asked", "devices"), [("3", 3), ("1", 1)])
+def test_the_number_of_devices_that_the_environment_asks_for(asked, devices):
+    code = "from azjax.cli.start import start; print(start('tic_tac_toe')[1].size)"
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": asked, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment)
+    assert (done.stdout, done.returncode) == (f"{devices}\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("asked", ["0", "x", "-1", "²"])
+def test_no_number_of_devices_is_refused(asked, monkeypatch):
+    from azjax.cli.start import begin_devices
+
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", asked)
+    with pytest.raises(ValueError, match=f"^JAX_NUM_CPU_DEVICES: got '{asked}', expected a whole number"):
+        begin_devices()
 
 
 @pytest.mark.parametrize("line", ["train crosshiar", "match crosshiar random random", "plan crosshair --seed x"])

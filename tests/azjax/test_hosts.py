@@ -44,12 +44,26 @@ def test_the_words_of_hosts(word, hosts):
 
 
 @pytest.mark.parametrize(
-    "word", ["", "two", "local", "local:1", "local:-2", "local:9999", "host:1", "host:1,2/2", "host,0/2", "a b:1,0/2"]
+    "word",
+    [
+        *("", "two", "local", "local:1", "local:-2", "local:9999", "host:1", "host:1,2/2", "host,0/2", "a b:1,0/2"),
+        *("host:99999,0/1", "host:0,0/2", "local:²", "host:1,0/²"),
+    ],
 )
 def test_other_words_are_refused_before_jax(word, capsys):
     assert main(["train", "tic_tac_toe", "--hosts", word]) == 2
     said = capsys.readouterr().err
     assert "--hosts: got" in said and said.count("\n") == 1
+
+
+def test_processes_that_do_not_meet_are_told_of_in_one_line(monkeypatch, capsys):
+    def refuse(*args, **kwargs):
+        raise RuntimeError("Failed to add port 1 to server\nmore")
+
+    monkeypatch.setattr(jax.distributed, "initialize", refuse)
+    assert main(["train", "tic_tac_toe", "--hosts", "127.0.0.1:1,0/1"]) == 1
+    said = "azjax: --hosts: the processes did not find one another at 127.0.0.1:1: Failed to add port 1 to server\n"
+    assert capsys.readouterr().err == said
 
 
 def test_each_process_gets_the_same_words_and_its_own_number():

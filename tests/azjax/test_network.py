@@ -184,6 +184,32 @@ def test_modules_that_cannot_be_imported_are_refused(kind):
         shapes(NetworkConfig(kind=kind), TIC_TAC_TOE)
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (":", "expected mlp, equivariant_mlp, resnet or module:CLASS"),
+        ("os:", "expected mlp, equivariant_mlp, resnet or module:CLASS"),
+        (".os:path", "expected mlp, equivariant_mlp, resnet or module:CLASS"),
+        ("os:path", "which is no flax.linen.Module"),
+        ("json:loads", "which is no flax.linen.Module"),
+        ("collections:OrderedDict", "which is no flax.linen.Module"),
+        ("flax.linen:Dense", "which cannot be made"),
+        ("flax.linen:Module", "which cannot be made"),
+    ],
+)
+def test_what_is_no_network_is_refused(kind, said):
+    with pytest.raises(ValueError, match=rf"^network.kind: got '{re.escape(kind)}', {said}"):
+        shapes(NetworkConfig(kind=kind), TIC_TAC_TOE)
+
+
+def test_a_module_that_fails_is_told_of(tmp_path, monkeypatch):
+    (tmp_path / "failing_network_of_a_test.py").write_text("1 / 0")
+    monkeypatch.chdir(tmp_path)
+    kind = "failing_network_of_a_test:Net"
+    with pytest.raises(ValueError, match=rf"^network.kind: got '{kind}', which cannot be imported: ZeroDivisionError"):
+        shapes(NetworkConfig(kind=kind), TIC_TAC_TOE)
+
+
 # ---- the equivariant network
 
 

@@ -12,7 +12,7 @@ import pytest
 import envs
 from azjax.arena import play_match
 from azjax.cli import main
-from azjax.openings import Opening, listed_openings, play_words, read_openings
+from azjax.openings import Opening, listed_openings, play_words, random_openings, read_openings
 from azjax.players import Player
 from azjax.sprt import Sprt
 from azjax.step import make_mesh
@@ -125,5 +125,12 @@ def test_the_commands_take_a_list(path, tmp_path, capsys):
     assert [json.loads(line)["opening_plies"] for line in lines] == [1, 1, 3, 3, 1, 1]
     assert main([*argv, "--opening-plies", "1"]) == 2
     assert "--opening-plies and --openings: got both" in capsys.readouterr().err
-    assert main([*argv[:-2], "nowhere.txt"]) == 1
+    assert main([*argv[:-2], "nowhere.txt"]) == 2
     assert "nowhere.txt: No such file" in capsys.readouterr().err
+
+
+def test_there_is_room_for_no_more_random_moves_than_a_game_has():
+    states, played = random_openings(GAME, KEY, 6, 10**12)
+    _, nine = random_openings(GAME, KEY, 6, 9)
+    np.testing.assert_array_equal(played, nine)
+    assert played.shape == (6, 9) and not jax.vmap(GAME.terminated)(states).any()

@@ -9,6 +9,7 @@ import pytest
 
 from azjax import network
 from azjax.config import LearnerConfig, NetworkConfig, RunConfig, SearchConfig
+from azjax.opponents import any_player
 from azjax.players import RESIGNS, LoadedRun, make_player, parse_player, run_player
 from envs.random_games import random_games
 from envs.tic_tac_toe import GAME as TIC_TAC_TOE
@@ -62,12 +63,39 @@ def test_a_players_word(word, kind, argument, options):
         ("agent:crosshair,c=1", "player 'agent:crosshair,c=1': got option 'c=1', expected simulations=..."),
         ("run:a@last", "player 'run:a@last': got step 'last', expected a whole number of at least 0"),
         ("run:a@-1", "player 'run:a@-1': got step '-1', expected a whole number of at least 0"),
+        ("uct:4,c=inf", "player 'uct:4,c=inf': got c 'inf', expected a number of at least 0"),
+        ("uct:4,c=1e7", "player 'uct:4,c=1e7': got c '1e7', expected a number of at least 0.0 and at most 1000000"),
+        ("uct:4,c=1,c=2", "player 'uct:4,c=1,c=2': got option c twice, expected it once"),
+        ("uct:1_0", "player 'uct:1_0': got simulations '1_0', expected a whole number of at least 1"),
+        ("uct:²", "player 'uct:²': got simulations '²', expected a whole number of at least 1"),
+        (
+            "uct:2147483647",
+            "player 'uct:2147483647': got simulations '2147483647', expected a whole number of at least 1 and at most "
+            "2147483646",
+        ),
+        ("uct:" + "9" * 5000, "player 'uct:9999"),
+        ("run:a@1_2", "player 'run:a@1_2': got step '1_2', expected a whole number of at least 0"),
+        ("run:a@ 12", "player 'run:a@ 12': got step ' 12', expected a whole number of at least 0"),
+        (
+            "run:a@99999999999",
+            "player 'run:a@99999999999': got step '99999999999', expected a whole number of at least",
+        ),
         ("run:a,depth=3", "player 'run:a,depth=3': got option 'depth=3', expected simulations=..., search=..."),
     ],
 )
 def test_a_word_that_names_no_player_is_refused(word, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         make_player(TIC_TAC_TOE, word, no_run)
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e7", "0"])
+def test_the_time_of_a_move_is_finite(seconds):
+    agent = LoadedRun(CONFIG, {}, 0)
+    word = f"run:a,seconds={seconds}"
+    with pytest.raises(
+        ValueError, match=f"^player '{word}': got seconds '{seconds}', expected a number of at least 0.001"
+    ):
+        any_player(TIC_TAC_TOE, word, lambda directory, step: agent)
 
 
 CONFIG = RunConfig(

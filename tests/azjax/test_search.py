@@ -93,6 +93,35 @@ def assert_same_gumbel(dream: Dream, simulations: int, **kwargs: Any) -> None:
     assert_same_tree(ours.search_tree, theirs.search_tree)
 
 
+def test_gumbels_weights_are_on_valid_actions_where_none_has_a_prior():
+    """Every valid logit is the lowest number there is, as a mask's: the invalid ones must still be below them."""
+    lowest = jnp.finfo(jnp.float32).min
+    dream = Dream(num_actions=7)
+    invalid = jnp.zeros((16, 7), jnp.int32).at[:, :4].set(1).at[3].set(1)
+
+    def root(policy: Any) -> mctx.PolicyOutput:
+        start = dream.root(16)
+        start = start.replace(prior_logits=jnp.where(invalid == 0, lowest, start.prior_logits))
+        return jax.device_get(
+            jax.jit(lambda key: policy((), key, start, dream.recurrent, 9, invalid_actions=invalid))(jax.random.key(3))
+        )
+
+    ours, theirs = root(gumbel_policy), root(mctx.gumbel_muzero_policy)
+    np.testing.assert_allclose(ours.action_weights, theirs.action_weights, atol=1e-6)
+    np.testing.assert_array_equal(ours.action, theirs.action)
+    playing = np.arange(16) != 3
+    assert ours.action_weights[playing, :4].max() == 0 and ours.action_weights[playing, 4:].min() > 0
+
+
+def test_a_tree_of_more_edges_than_int32_counts_is_refused():
+    dream = Dream(num_actions=7)
+    for policy in (puct_policy, gumbel_policy):
+        with pytest.raises(
+            ValueError, match=r"^search: got 99999999 simulations of 16 games side by side with 7 moves"
+        ):
+            run(policy, dream, 99_999_999)
+
+
 def assert_same_puct(dream: Dream, simulations: int, **kwargs: Any) -> None:
     policy = functools.partial(puct_policy, dirichlet_fraction=0.0)
     ours = run(policy, dream, simulations, implementation="azjax", **kwargs)

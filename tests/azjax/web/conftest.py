@@ -86,3 +86,12 @@ def ask(client) -> Ask:
         return answer.json()
 
     return ask
+
+
+@pytest.fixture
+def strange(tmp_path) -> tuple[TestClient, RunDirectory]:
+    """A client of a folder with one run, two rows in its log, which a test makes strange; and that run."""
+    run = write_run(tmp_path / "runs", "tic_tac_toe", "strange")
+    rows = [{"step": step, "games": 2 * step, "seconds": 1.0, "plies_per_second": 9.0} for step in (1, 2)]
+    run.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return TestClient(make_app(Roster(run.path.parent)), base_url="http://127.0.0.1:8765"), run

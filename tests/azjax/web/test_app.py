@@ -5,10 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 import envs
 from azjax.agents.shipped import shipped
 from azjax.line import Line, read_line
+from azjax.web.app import make_app
 from azjax.web.roster import KINDS, Roster
 from azjax.web.table import MOST_TABLES
 from envs.game_files import read_games
@@ -268,6 +270,10 @@ def test_games_of_a_run_are_replayed(client, ask):
     assert "not one of the run's games" in refused(client, "games", run="small", file="../config")
 
 
+def row(step, games):
+    return json.dumps({"step": step, "games": games, "seconds": 1.0, "plies_per_second": 9.0}) + "\n"
+
+
 def test_a_log_grows_and_is_read_on(tmp_path):
     from azjax.rundir import RunDirectory
     from azjax.web.runs import RunLog
@@ -275,17 +281,17 @@ def test_a_log_grows_and_is_read_on(tmp_path):
     log = RunLog(RunDirectory(tmp_path))
     log.update()
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1, "games": 2}\n{"step": 2, "ga', encoding="utf-8")
+    path.write_text(row(1, 2) + '{"step": 2, "ga', encoding="utf-8")
     log.update()
     assert [row["step"] for row in log.steps] == [1]
-    path.write_text('{"step": 1, "games": 2}\n{"step": 2, "games": 4}\n', encoding="utf-8")
+    path.write_text(row(1, 2) + row(2, 4), encoding="utf-8")
     log.update()
     assert [row["step"] for row in log.steps] == [1, 2]
-    path.write_text('{"step": 1, "games": 3}\n', encoding="utf-8")  # the run was resumed
+    path.write_text(row(1, 3), encoding="utf-8")  # the run was resumed
     log.update()
     assert [row["games"] for row in log.steps] == [3]
     longer = tmp_path / "metrics.jsonl.new"
-    longer.write_text("".join(f'{{"step": {step}, "games": {10 * step}}}\n' for step in range(1, 9)), encoding="utf-8")
+    longer.write_text("".join(row(step, 10 * step) for step in range(1, 9)), encoding="utf-8")
     longer.replace(path)  # resumed again, and grown past what was read
     log.update()
     assert [row["games"] for row in log.steps] == [10 * step for step in range(1, 9)]
@@ -307,6 +313,113 @@ def test_a_line_from_a_position_of_its_own_is_no_record():
     line = Line(game, start=read_line(game, "b2").state)
     with pytest.raises(ValueError, match="from a position of its own"):
         line.record(("a", "b"))
+
+
+DAMAGED = [
+    b"null\n",
+    b"[1]\n",
+    b'{"a": 1}\n',
+    b'{"step": "x"}\n',
+    b'{"step": 3, "games": NaN, "seconds": 1, "plies_per_second": 1}\n',
+    b'{"step": 3, "games": 1e999, "seconds": 1, "plies_per_second": 1}\n',
+    b'{"step": 3, "games": 5}\n',
+    b'{"step": 3, "evaluation": {"score": 1}}\n',
+    b'{"step": 3, "evaluation": 7}\n',
+    b"\xff\xfe\n",
+    b"[" * 100_000 + b"\n",
+    b'{"step": 3, "ga\n',
+]
+
+
+@pytest.mark.parametrize("line", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_line_of_a_log_is_told_of_and_the_others_are_drawn(strange, line):
+    client, run = strange
+    lines = run.metrics_path.read_bytes().splitlines(keepends=True)
+    run.metrics_path.write_bytes(lines[0] + line + lines[1])
+    (listed,) = client.post("/api/runs").json()["runs"]
+    assert (listed["step"], listed["note"]) == (2, "1 damaged lines in metrics.jsonl")
+    charts = client.post("/api/curves", json={"runs": ["strange"], "axis": "games"}).json()["charts"]
+    assert len(charts) == 5
+
+
+@pytest.mark.parametrize("text", ["[", "[" * 100_000, "{}", '{"players": [3]}', '{"players": 3}', "[1]", "null"])
+def test_damaged_ratings_are_told_of(strange, text):
+    client, run = strange
+    run.ratings_path.write_text(text, encoding="utf-8")
+    (listed,) = client.post("/api/runs").json()["runs"]
+    assert (listed["ratings"], listed["note"]) == ([], "ratings.json is damaged")
+
+
+def test_ratings_are_listed(strange):
+    client, run = strange
+    player = {"name": "random", "elo": 0.0, "ci95": [None, None], "games": 2, "score": 0.5}
+    run.ratings_path.write_text(json.dumps({"players": [player]}), encoding="utf-8")
+    (listed,) = client.post("/api/runs").json()["runs"]
+    assert (listed["ratings"], listed["note"]) == ([player], "")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"game": ' * 100_000, "[", "{}"])
+def test_a_run_whose_configuration_is_damaged_is_listed_and_no_more(strange, text):
+    client, run = strange
+    run.config_path.write_text(text, encoding="utf-8")
+    assert [found["name"] for found in client.post("/api/start").json()["runs"] if found["name"] == "strange"] == []
+    (listed,) = client.post("/api/runs").json()["runs"]
+    assert str(run.config_path) in listed["fault"] or "config" in listed["fault"]
+    table = client.post("/api/new", json={"game": "tic_tac_toe"}).json()["table"]
+    agent = {"kind": "puct", "run": "strange", "simulations": 4}
+    assert "config" in refused(client, "reply", table=table, agent=agent)
+
+
+def as_of(run, **fields):
+    """Writes a run's configuration with other fields."""
+    config = json.loads(run.config_path.read_text(encoding="utf-8"))
+    run.config_path.write_text(json.dumps(config | fields), encoding="utf-8")
+
+
+@pytest.mark.parametrize("options", ["", ",max_plies=8"])
+def test_code_that_only_a_run_names_is_never_run(strange, tmp_path, options, capsys):
+    client, run = strange
+    mark, path = tmp_path / "it ran", tmp_path / "evil.py"
+    path.write_text(
+        f"open({str(mark)!r}, 'w')\nfrom envs.tic_tac_toe import TicTacToe\nGAME = TicTacToe()\n", encoding="utf-8"
+    )
+    word = f"{path}:GAME{options}"
+    as_of(run, game=word)
+    run.games_path.mkdir()
+    game = {"format": 1, "game": "tic_tac_toe", "players": ["a", "b"], "actions": [0], "returns": None}
+    (run.games_path / "kept.jsonl").write_text(json.dumps(game | {"end": "unfinished"}) + "\n", encoding="utf-8")
+
+    there = client.post("/api/start").json()
+    assert word not in there["games"] and "strange" not in [found["name"] for found in there["runs"]]
+    (listed,) = client.post("/api/runs").json()["runs"]
+    assert listed["note"] == f"not opened: its game runs code; azjax serve --game {word} if you trust it"
+    assert "one of your own: azjax serve --game" in refused(client, "new", game=word)
+    table = client.post("/api/new", json={"game": "tic_tac_toe"}).json()["table"]
+    agent = {"kind": "puct", "run": "strange", "simulations": 4}
+    for question in ("reply", "search"):
+        assert "not opened: its game runs code" in refused(client, question, table=table, agent=agent)
+    assert "not opened: its game runs code" in refused(client, "replay", run="strange", file="kept", number=0)
+    assert not mark.exists()
+
+    named = Roster(run.path.parent, games=(f"{path}:GAME",))
+    assert mark.exists() is False and named.closed() == {}
+    client = TestClient(make_app(named), base_url="http://127.0.0.1:8765")
+    table = client.post("/api/new", json={"game": word}).json()["table"]
+    assert mark.exists()
+    assert len(client.post("/api/reply", json={"table": table, "agent": agent}).json()["moves"]) == 1
+
+
+def test_a_network_that_only_a_run_names_is_never_imported(strange, tmp_path, monkeypatch):
+    client, run = strange
+    (tmp_path / "evil_network_of_a_test.py").write_text("open('it ran', 'w')\nNet = None\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    as_of(run, network={"kind": "evil_network_of_a_test:Net"})
+    table = client.post("/api/new", json={"game": "tic_tac_toe"}).json()["table"]
+    agent = {"kind": "puct", "run": "strange", "simulations": 4}
+    why = f"not opened: its network runs code, evil_network_of_a_test:Net; azjax serve --run {run.path} if you trust it"
+    assert why in refused(client, "reply", table=table, agent=agent)
+    assert Roster(run.path.parent).closed() == {"strange": why} and Roster(run.path.parent, (run.path,)).closed() == {}
+    assert not (tmp_path / "it ran").exists()
 
 
 def test_games_of_ones_own_are_offered_when_named(tmp_path, runs_folder):
