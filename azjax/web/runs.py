@@ -51,10 +51,10 @@ class RunLog:
                     break  # still being written
                 self._read += len(line)
                 try:
-                    row: Any = json.loads(line, parse_constant=_no_number)
+                    row = json.loads(line, parse_constant=_no_number)
                 except (ValueError, RecursionError):
                     row = None  # torn by a killed writer; resuming cuts it off
-                if _is_row(row):
+                if isinstance(row, dict) and _is_row(row):
                     self.rows.append(row)
                 else:
                     self.damaged += 1
@@ -235,9 +235,9 @@ def _is_player(value: Any) -> bool:
     )
 
 
-def _is_row(value: Any) -> bool:
+def _is_row(value: dict[str, Any]) -> bool:
     """Returns whether a line of metrics.jsonl is a row, whatever a crash or a stranger has left there."""
-    if not isinstance(value, dict) or type(value.get("step")) is not int or not _is_number(value["step"]):
+    if type(value.get("step")) is not int or not _is_number(value["step"]):
         return False
     if "games" in value and not all(_is_number(value.get(name)) for name in ("games", "seconds", "plies_per_second")):
         return False

@@ -336,7 +336,7 @@ def test_a_damaged_line_of_a_log_is_told_of_and_the_others_are_drawn(strange, li
     client, run = strange
     lines = run.metrics_path.read_bytes().splitlines(keepends=True)
     run.metrics_path.write_bytes(lines[0] + line + lines[1])
-    (listed,) = client.post("/api/runs").json()["runs"]
+    (listed,) = client.post("/api/runs", json={}).json()["runs"]
     assert (listed["step"], listed["note"]) == (2, "1 damaged lines in metrics.jsonl")
     charts = client.post("/api/curves", json={"runs": ["strange"], "axis": "games"}).json()["charts"]
     assert len(charts) == 5
@@ -346,7 +346,7 @@ def test_a_damaged_line_of_a_log_is_told_of_and_the_others_are_drawn(strange, li
 def test_damaged_ratings_are_told_of(strange, text):
     client, run = strange
     run.ratings_path.write_text(text, encoding="utf-8")
-    (listed,) = client.post("/api/runs").json()["runs"]
+    (listed,) = client.post("/api/runs", json={}).json()["runs"]
     assert (listed["ratings"], listed["note"]) == ([], "ratings.json is damaged")
 
 
@@ -354,7 +354,7 @@ def test_ratings_are_listed(strange):
     client, run = strange
     player = {"name": "random", "elo": 0.0, "ci95": [None, None], "games": 2, "score": 0.5}
     run.ratings_path.write_text(json.dumps({"players": [player]}), encoding="utf-8")
-    (listed,) = client.post("/api/runs").json()["runs"]
+    (listed,) = client.post("/api/runs", json={}).json()["runs"]
     assert (listed["ratings"], listed["note"]) == ([player], "")
 
 
@@ -362,8 +362,10 @@ def test_ratings_are_listed(strange):
 def test_a_run_whose_configuration_is_damaged_is_listed_and_no_more(strange, text):
     client, run = strange
     run.config_path.write_text(text, encoding="utf-8")
-    assert [found["name"] for found in client.post("/api/start").json()["runs"] if found["name"] == "strange"] == []
-    (listed,) = client.post("/api/runs").json()["runs"]
+    assert [
+        found["name"] for found in client.post("/api/start", json={}).json()["runs"] if found["name"] == "strange"
+    ] == []
+    (listed,) = client.post("/api/runs", json={}).json()["runs"]
     assert str(run.config_path) in listed["fault"] or "config" in listed["fault"]
     table = client.post("/api/new", json={"game": "tic_tac_toe"}).json()["table"]
     agent = {"kind": "puct", "run": "strange", "simulations": 4}
@@ -381,7 +383,9 @@ def test_code_that_only_a_run_names_is_never_run(strange, tmp_path, options, cap
     client, run = strange
     mark, path = tmp_path / "it ran", tmp_path / "evil.py"
     path.write_text(
-        f"open({str(mark)!r}, 'w')\nfrom envs.tic_tac_toe import TicTacToe\nGAME = TicTacToe()\n", encoding="utf-8"
+        f"import pathlib\npathlib.Path({str(mark)!r}).touch()\n"
+        "from envs.tic_tac_toe import TicTacToe\nGAME = TicTacToe()\n",
+        encoding="utf-8",
     )
     word = f"{path}:GAME{options}"
     as_of(run, game=word)
@@ -389,9 +393,9 @@ def test_code_that_only_a_run_names_is_never_run(strange, tmp_path, options, cap
     game = {"format": 1, "game": "tic_tac_toe", "players": ["a", "b"], "actions": [0], "returns": None}
     (run.games_path / "kept.jsonl").write_text(json.dumps(game | {"end": "unfinished"}) + "\n", encoding="utf-8")
 
-    there = client.post("/api/start").json()
+    there = client.post("/api/start", json={}).json()
     assert word not in there["games"] and "strange" not in [found["name"] for found in there["runs"]]
-    (listed,) = client.post("/api/runs").json()["runs"]
+    (listed,) = client.post("/api/runs", json={}).json()["runs"]
     assert listed["note"] == f"not opened: its game runs code; azjax serve --game {word} if you trust it"
     assert "one of your own: azjax serve --game" in refused(client, "new", game=word)
     table = client.post("/api/new", json={"game": "tic_tac_toe"}).json()["table"]
