@@ -124,7 +124,7 @@ class Referee:
         return {_python_shogis_action(move.usi(), turn): move for move in moves if not self._mates_by_pawn(move)}
 
     def _mates_by_pawn(self, move):
-        """A pawn dropped to mate is illegal; python-shogi lets it pass where only a pinned piece could take the pawn."""
+        """A pawn dropped to mate is illegal; python-shogi allows it where only a pinned piece could take it."""
         if move.drop_piece_type != shogi.PAWN:
             return False
         self.board.push(move)
