@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,16 +29,19 @@ class RunLog:
     def __init__(self, run: RunDirectory):
         self.run = run
         self.rows: list[dict[str, Any]] = []
-        self._read = 0
+        self._read, self._file = 0, 0
 
     def update(self) -> None:
-        """Reads what has come; from the beginning where the file became shorter (a run that was resumed)."""
+        """Reads what has come; from the beginning where it is another file: a run that was resumed cuts its log into a
+        new one, which may have grown longer than the old one was.
+        """
         path = self.run.metrics_path
         if not path.is_file():
             return
-        if path.stat().st_size < self._read:
-            self.rows, self._read = [], 0
         with path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            if stat.st_ino != self._file or stat.st_size < self._read:
+                self.rows, self._read, self._file = [], 0, stat.st_ino
             file.seek(self._read)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -204,6 +208,8 @@ def _rating_title(logs: Sequence[tuple[str, RunLog]]) -> str:
 
 def _values(name: str, log: RunLog, axis: str, field: str) -> Curve:
     rows = [row for row in log.steps if isinstance(row.get(field), int | float)]
+    if field.endswith("loss"):
+        rows = [row for row in rows if row.get("applied", 1)]  # before the first finished game nothing is learned
     rows = rows[:: max(1, math.ceil(len(rows) / MOST_POINTS))]
     return Curve(name=name, x=[_along(row, axis) for row in rows], y=[row[field] for row in rows])
 
