@@ -183,7 +183,7 @@ class RunsView:
         notes = [self._why_closed(run, config)]
         notes += [f"{log.damaged} damaged lines in {run.metrics_path.name}"] if log.damaged else []
         notes += [f"{run.ratings_path.name} is damaged"] if ratings is None else []
-        matches = [row["evaluation"] for row in log.rows if "evaluation" in row]
+        matches = _of_the_agent(log)
         return {
             "name": name,
             "game": config.game,
@@ -193,7 +193,7 @@ class RunsView:
             "games": count(last["games"]) if last else "0",
             "time": duration(last["seconds"]) if last else "0:00",
             "plies_per_second": count(last["plies_per_second"]) if last else "",
-            "score": f"{matches[-1]['score']:.0%} against {matches[-1]['b']}" if matches else "",
+            "score": f"{matches[max(matches)]['score']:.0%} against {_anchor(log)}" if matches else "",
             "finished": run.report_path.is_file(),
             "checkpoints": Checkpoints(run.checkpoints_path).saved_steps(),
             "ratings": ratings or [],
@@ -252,15 +252,20 @@ def _is_row(value: dict[str, Any]) -> bool:
     )
 
 
-def _rating(name: str, log: RunLog, axis: str) -> Curve:
-    """Returns Elo above the last anchor, from the matches that were played during training."""
-    anchor = _anchor(log)
-    at = {row["step"]: _along(row, axis) for row in log.steps}
-    matches = {}
+def _of_the_agent(log: RunLog) -> dict[int, dict[str, Any]]:
+    """Returns the agent's matches against the run's last anchor, by step."""
+    anchor, matches = _anchor(log), {}
     for row in log.rows:
         match = row.get("evaluation")
-        if match and match["b"] == anchor and match["a"] == f"step {row['step']}" and row["step"] in at:
+        if match and match["b"] == anchor and match["a"] == f"step {row['step']}":
             matches[row["step"]] = match
+    return matches
+
+
+def _rating(name: str, log: RunLog, axis: str) -> Curve:
+    """Returns Elo above the last anchor, from the matches that were played during training."""
+    at = {row["step"]: _along(row, axis) for row in log.steps}
+    matches = {step: match for step, match in _of_the_agent(log).items() if step in at}
 
     def elo(score: float) -> float:
         return elo_difference(min(max(score, 1e-3), 1 - 1e-3))
