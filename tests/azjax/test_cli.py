@@ -146,52 +146,6 @@ def test_wrong_input_is_one_line_and_status_2(line, said, capsys, tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "match tic_tac_toe random random --out taken",
-        "match tic_tac_toe random random --out taken/inside",
-        "rate tic_tac_toe random uct:2 --out taken",
-        "analyze tic_tac_toe --run x --book 2 --out taken",
-        "export tic_tac_toe --run x --out taken/x.safetensors",
-        "train tic_tac_toe --out taken",
-    ],
-)
-def test_where_nothing_can_be_written_is_told_of_before_the_work(line, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "taken").write_text("mine")
-    monkeypatch.setattr("azjax.cli.commands.run", lambda line: pytest.fail("the work began"))
-    assert main(line.split()) == 2
-    error = capsys.readouterr().err
-    assert one_line(error) and "taken is a file; expected a directory" in error
-    assert (tmp_path / "taken").read_text() == "mine"
-
-
-def test_a_file_that_goes_missing_in_the_work_is_a_failure(capsys, monkeypatch):
-    def fail(line):
-        raise FileNotFoundError(2, "No such file or directory", "runs/x/config.json")
-
-    monkeypatch.setattr("azjax.cli.commands.run", fail)
-    assert main(["games", "--json"]) == 1
-    assert capsys.readouterr().err == "azjax: runs/x/config.json: No such file or directory\n"
-
-
-def test_the_number_of_devices_that_the_environment_asks_for():
-    code = "import jax; from azjax.cli.start import begin_devices; begin_devices(); print(jax.device_count())"
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "3", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment)
-    assert (done.stdout, done.returncode) == ("3\n", 0), done.stderr
-
-
-@pytest.mark.parametrize("asked", ["0", "x", "-1", "²"])
-def test_no_number_of_devices_is_refused(asked, monkeypatch):
-    from azjax.cli.start import begin_devices
-
-    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", asked)
-    with pytest.raises(ValueError, match=f"^JAX_NUM_CPU_DEVICES: got '{asked}', expected a whole number"):
-        begin_devices()
-
-
 @pytest.mark.parametrize("line", ["train crosshiar", "match crosshiar random random", "plan crosshair --seed x"])
 def test_wrong_input_is_answered_before_jax(line):
     code = "import sys; from azjax.cli import main; print(main(sys.argv[1:]), {'jax', 'flax'} & set(sys.modules))"
@@ -243,6 +197,52 @@ def test_failures_are_one_line_and_their_status(error, status, said, capsys, mon
     assert main(["games"]) == status
     told = capsys.readouterr().err
     assert one_line(told) and said in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "match tic_tac_toe random random --out taken",
+        "match tic_tac_toe random random --out taken/inside",
+        "rate tic_tac_toe random uct:2 --out taken",
+        "analyze tic_tac_toe --run x --book 2 --out taken",
+        "export tic_tac_toe --run x --out taken/x.safetensors",
+        "train tic_tac_toe --out taken",
+    ],
+)
+def test_where_nothing_can_be_written_is_told_of_before_the_work(line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("mine")
+    monkeypatch.setattr("azjax.cli.commands.run", lambda line: pytest.fail("the work began"))
+    assert main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert one_line(error) and "taken is a file; expected a directory" in error
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_a_file_that_goes_missing_in_the_work_is_a_failure(capsys, monkeypatch):
+    def fail(line):
+        raise FileNotFoundError(2, "No such file or directory", "runs/x/config.json")
+
+    monkeypatch.setattr("azjax.cli.commands.run", fail)
+    assert main(["games", "--json"]) == 1
+    assert capsys.readouterr().err == "azjax: runs/x/config.json: No such file or directory\n"
+
+
+def test_the_number_of_devices_that_the_environment_asks_for():
+    code = "import jax; from azjax.cli.start import begin_devices; begin_devices(); print(jax.device_count())"
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "3", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment)
+    assert (done.stdout, done.returncode) == ("3\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("asked", ["0", "x", "-1", "²"])
+def test_no_number_of_devices_is_refused(asked, monkeypatch):
+    from azjax.cli.start import begin_devices
+
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", asked)
+    with pytest.raises(ValueError, match=f"^JAX_NUM_CPU_DEVICES: got '{asked}', expected a whole number"):
+        begin_devices()
 
 
 def test_help_names_every_command_and_every_field(capsys):
