@@ -108,9 +108,12 @@ def test_gumbels_weights_are_on_valid_actions_where_none_has_a_prior():
 
     ours, theirs = root(gumbel_policy), root(mctx.gumbel_muzero_policy)
     np.testing.assert_allclose(ours.action_weights, theirs.action_weights, atol=1e-6)
-    np.testing.assert_array_equal(ours.action, theirs.action)
     playing = np.arange(16) != 3
-    assert ours.action_weights[playing, :4].max() == 0 and ours.action_weights[playing, 4:].min() > 0
+    assert (
+        ours.action[playing].min() >= 4
+        and ours.action_weights[playing, :4].max() == 0
+        and ours.action_weights[playing, 4:].min() > 0
+    )
 
 
 def test_a_tree_of_more_edges_than_int32_counts_is_refused():
