@@ -387,7 +387,7 @@ def test_where_play_cannot_write_is_told_before_the_game(tmp_path, capsys):
     argv = ["play", "tic_tac_toe", "--opponent", "random", "--record"]
     assert main([*argv, str(tmp_path / "game.sgf")]) == 2
     assert "game.sgf: got the format .sgf, expected .jsonl" in capsys.readouterr().err
-    assert main([*argv, str(tmp_path / "none/game.jsonl")]) == 1
+    assert main([*argv, str(tmp_path / "none/game.jsonl")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
 
 
