@@ -130,6 +130,8 @@ def _with_values(name: str, arity: Arity, values: list[str] | None, waiting: deq
         return [name if word == "true" else f"{section}{dot}no-{field}"]
     if not values:
         raise ValueError(f"{name}: got no value, expected one")
+    if "" in values:
+        raise ValueError(f"{name}: got '', expected a value")
     return [f"{name}={values[0]}"] if arity == "one" else [name, *values]
 
 

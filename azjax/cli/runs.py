@@ -45,8 +45,11 @@ def plan(options: Plan, settings: Sequence[str]) -> int:
     from rich.console import Console
 
     from azjax.plan import check_fits, make_plan, plan_table
+    from azjax.players import parse_player
     from azjax.train import choose_devices, use_devices
 
+    for word in config.evaluation.anchors:
+        parse_player(word)
     use_devices(config.devices)
     game = envs.make(config.game)
     if options.on is not None:

@@ -29,8 +29,9 @@ from azjax.config import (
     to_json,
 )
 from azjax.network import evaluate
+from azjax.resume import SAFE_FIELDS, refuse_changes
 from azjax.rundir import RunDirectory, check_cache, load_run
-from azjax.train import SAFE_FIELDS, train
+from azjax.train import train
 from tests.azjax.tiny_run import TINY, assert_same_state, rows_of, state_of, stopped_after
 
 DATA = Path(__file__).parents[1] / "data"
@@ -137,7 +138,7 @@ def test_every_field_that_trains_is_refused_by_name_before_orbax_and_the_others_
     for name, config in changed_in_every_field():
         before = {path: path.stat().st_mtime_ns for path in tiny.iterdir() if path.name != "lock"}
         try:
-            module._refuse_changes(TINY, config, RunDirectory(tiny))
+            refuse_changes(TINY, config, RunDirectory(tiny))
             passed.add(name)
         except ValueError as error:
             assert f"{name}: " in str(error) and "--fork NAME" in str(error)
