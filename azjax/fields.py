@@ -1,6 +1,5 @@
 """What the fields of a configuration may hold: a value of the field's type, and a number within the field's range."""
 
-import dataclasses
 import functools
 import math
 import typing

@@ -174,10 +174,8 @@ class _Trainer:
                 state = self._measure(state, done, log)
                 stopping = bool(self.signals.caught()) or done == self.config.steps
                 due |= done % self.config.checkpoint.every == 0
-                # A state whose steps are not finite is none to go on from: it waits for one that is.
-                if stopping or (due and not self.totals.nonfinite_steps):
-                    self._save(state, done, wait=stopping)
-                    due = False
+                if due or stopping:
+                    due = not self._save(state, done, wait=stopping)
         if done == self.config.steps and not self.waiting and not self.signals.caught() and self._finish():
             return 0
         number = self.signals.caught()
@@ -286,7 +284,7 @@ class _Trainer:
             (self.run.crash_path / "diagnosis.json").write_text(f"{text}\n", encoding="utf-8")
         rate = self.config.learner.learning_rate / 10
         raise FloatingPointError(
-            f"training: {problem}; the state is in {self.run.crash_path}; start anew with other values, such as: azjax train "
+            f"training: {problem}; the state is in {self.run.crash_path}; start anew with other values: azjax train "
             f"{self.config.game} --resume {self.run.path} --fork NAME --learner.clip 1 --learner.learning-rate {rate:g}"
         )
 
@@ -354,9 +352,12 @@ class _Trainer:
         self.totals.evaluation_seconds += time.perf_counter() - started
         self.clock = time.perf_counter()
 
-    def _save(self, state: RunState, step: int, wait: bool) -> None:
+    def _save(self, state: RunState, step: int, wait: bool) -> bool:
+        """Saves the state; not, unless `wait`, while steps are not finite: a later state is better to go on from."""
         if not self._is_finite((state.learner, state.best)):
             self._crash(f"the parameters of step {step} are not finite", {"step": step}, state)
+        if self.totals.nonfinite_steps and not wait:
+            return False
         metadata = {
             "totals": dataclasses.asdict(self.totals),
             "gate_streak": self.gate_streak,
@@ -364,6 +365,7 @@ class _Trainer:
             "config": to_json(self.config),
         }
         self.checkpoints.save(step, state, metadata, wait=wait)
+        return True
 
     def _finish(self) -> bool:
         """Rates the run and writes its report; returns False if a signal interrupts it."""

@@ -57,6 +57,14 @@ BAD = [
     ("train crosshair --seed -1", "seed: got -1"),
     ("train crosshair --seed 99999999999999999999", "seed: got 99999999999999999999"),
     ("train crosshair --evaluation.games 3", "evaluation.games: got 3, expected an even number"),
+    ("train tic_tac_toe --search.c-init nan", "search.c_init: got nan, expected a finite number"),
+    ("train tic_tac_toe --learner.learning-rate inf", "learner.learning_rate: got inf, expected a finite number"),
+    ("train tic_tac_toe --selfplay.opening-plies 99999999999999999999999", "expected at most 2147483647"),
+    ("plan tic_tac_toe --network.blocks 99999999999999999999999", "expected a number from 0 to 1000"),
+    ("plan tic_tac_toe --evaluation.anchors random abc", "player: got 'abc', expected random"),
+    ("plan tic_tac_toe --evaluation.anchors random random", "evaluation.anchors: got random twice"),
+    ("train tic_tac_toe --out ''", "--out: got '', expected a value"),
+    ("train tic_tac_toe --evaluation.anchors random ''", "--evaluation.anchors: got '', expected a value"),
     ("train crosshair --resume nowhere", "--resume: got nowhere, which has no config.json"),
     ("train crosshair --out a --resume b", "--out and --resume: got both"),
     ("train crosshair --fork ../x", "run name: got '../x'"),
@@ -121,7 +129,16 @@ def test_wrong_input_is_one_line_and_status_2(line, said, capsys, tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("line", ["train crosshiar", "match crosshiar random random", "plan crosshair --seed x"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train crosshiar",
+        "match crosshiar random random",
+        "plan crosshair --seed x",
+        "train crosshair --search.c-init nan",
+        "plan crosshair --evaluation.anchors random random",
+    ],
+)
 def test_wrong_input_is_answered_before_jax(line):
     code = "import sys; from azjax.cli import main; print(main(sys.argv[1:]), {'jax', 'flax'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code, *line.split()], capture_output=True, text=True, timeout=300)
