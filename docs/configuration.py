@@ -19,8 +19,8 @@ A run's configuration is one record with a section for each stage. On the comman
 values one after another. The defaults below are those of the records; a preset replaces some of them, for some games
 others. What a run uses stands in its `config.json`, and `azjax plan GAME --preset NAME` shows what it needs.
 
-Of a run that is resumed, the fields of `evaluation` and `checkpoint` may be changed, `preset`, `devices`, and `steps` where the schedule is
-not `cosine`; all others are refused, by name.
+Of a run that is resumed, the fields of `evaluation` and `checkpoint` may be changed, `preset`, `devices`, and `steps`
+where the schedule is not `cosine`; all others are refused, by name.
 """
 PLAIN = {
     "seed": "Of the first parameters and of every random choice: the same seed and devices give the same run.",
