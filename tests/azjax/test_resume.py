@@ -271,14 +271,21 @@ def test_a_run_that_is_killed_after_a_late_match_writes_it_once(tmp_path, monkey
     assert matches_of(directory) == (late, 0)
 
 
-def test_a_report_that_is_lost_is_made_again_and_its_matches_are_written_once(tiny, tmp_path):
+def test_a_lost_report_is_made_again_and_its_matches_come_once_in_a_log_whose_damage_is_told(tiny, tmp_path, capsys):
     directory = Path(shutil.copytree(tiny, tmp_path / "run"))
     before, ratings = rows_of(directory), (directory / "ratings.json").read_text()
     assert matches_of(directory)[1] == 6
     (directory / "report.md").unlink()
+    log = directory / "metrics.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([*lines[:2], b"null\n", b'{"step": 3, "ga\n', *lines[2:]])
+    log.write_bytes(damaged)
     assert train(TINY, directory) == 0
     assert (directory / "report.md").is_file() and rows_of(directory) == before
     assert (directory / "ratings.json").read_text() == ratings
+    said = f"metrics.jsonl: 2 damaged lines of {len(lines) + 2} dropped; the file as it was is kept in"
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert (directory / "metrics.jsonl.damaged").read_bytes() == damaged
 
 
 def test_a_finished_run_is_rated_again_where_its_rating_is_asked_for_otherwise(tiny, tmp_path, capsys):
@@ -314,37 +321,34 @@ def test_an_older_checkpoint_that_is_damaged_is_left_out_of_the_report(tiny, tmp
     assert names == {"step 2", "step 6", "random", "uct:2"}
 
 
-def test_a_damaged_log_keeps_its_good_rows_and_the_run_goes_on(tiny, tmp_path, capsys):
-    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
-    before = rows_of(directory)
-    (directory / "report.md").unlink()
-    log = directory / "metrics.jsonl"
-    lines = log.read_bytes().splitlines(keepends=True)
-    damaged = b"".join([*lines[:2], b"null\n", b'{"step": 3, "ga\n', *lines[2:]])
-    log.write_bytes(damaged)
-    assert train(TINY, directory) == 0
-    assert f"metrics.jsonl: 2 damaged lines of {len(lines) + 2} dropped; the file as it was is kept in" in (
-        " ".join(capsys.readouterr().err.split())
-    )
-    assert rows_of(directory) == before
-    assert (directory / "metrics.jsonl.damaged").read_bytes() == damaged
+def test_steps_may_change_down_to_those_done_where_the_schedule_does_not_depend_on_them(tiny):
+    def asked(schedule, steps):
+        learner = dataclasses.replace(TINY.learner, schedule=schedule)
+        return dataclasses.replace(TINY, steps=steps, learner=learner)
+
+    run = RunDirectory(tiny)
+    for schedule in ("constant", "stepwise"):
+        refuse_changes(asked(schedule, 8), asked(schedule, 6), run)
+        refuse_changes(asked(schedule, 6), asked(schedule, 8), run)
+        with pytest.raises(ValueError, match=r"^steps: got 5, expected at least 6, which .*tiny has done$"):
+            refuse_changes(asked(schedule, 6), asked(schedule, 5), run)
+    with pytest.raises(ValueError, match=r"steps: 6 -> 8\); the cosine schedule depends on steps; use --fork NAME"):
+        refuse_changes(TINY, asked("cosine", 8), run)
+    with pytest.raises(ValueError, match=r"steps: 6 -> 8, learner\.schedule: constant -> cosine"):
+        refuse_changes(asked("constant", 6), asked("cosine", 8), run)
 
 
-def test_a_run_whose_schedule_does_not_depend_on_steps_goes_on_to_more(tmp_path, capsys):
+@pytest.mark.slow
+def test_a_run_that_is_lengthened_is_the_one_that_was_so_long_from_the_start(tmp_path, capsys):
     constant = dataclasses.replace(TINY, learner=dataclasses.replace(TINY.learner, schedule="constant"))
     longer = dataclasses.replace(constant, steps=8)
-    directory = tmp_path / "run"
     assert train(longer, tmp_path / "whole") == 0
-    assert train(constant, directory) == 0
+    assert train(constant, tmp_path / "run") == 0
     capsys.readouterr()
-    assert train(longer, directory) == 0
+    assert train(longer, tmp_path / "run") == 0
     assert "resumed at step 6 of 8" in capsys.readouterr().err
-    assert_same_state(tmp_path / "whole", directory, 8)
-    assert rows_of(directory) == rows_of(tmp_path / "whole")
-    with pytest.raises(ValueError, match=r"steps: got 6, expected at least 8, which .*run has done"):
-        train(constant, directory)
-    with pytest.raises(ValueError, match=r"steps: 6 -> 8\); the cosine schedule depends on steps; use --fork NAME"):
-        refuse_changes(TINY, dataclasses.replace(TINY, steps=8), RunDirectory(directory))
+    assert_same_state(tmp_path / "whole", tmp_path / "run", 8)
+    assert rows_of(tmp_path / "run") == rows_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(
