@@ -45,11 +45,8 @@ def plan(options: Plan, settings: Sequence[str]) -> int:
     from rich.console import Console
 
     from azjax.plan import check_fits, make_plan, plan_table
-    from azjax.players import parse_player
     from azjax.train import choose_devices, use_devices
 
-    for word in config.evaluation.anchors:
-        parse_player(word)
     use_devices(config.devices)
     game = envs.make(config.game)
     if options.on is not None:
@@ -83,7 +80,7 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
     """Returns the configuration and the directory that the words ask for; `start` is the preset.
 
     Raises:
-      ValueError: one line: wrong options of the game, a wrong name, a run of another game.
+      ValueError: one line: wrong options of the game, a wrong name, a run of another game, an anchor that is no player.
     """
     game = envs.make(start.game)  # a preset may add options to the word
     word = game_word(start.game, game)
@@ -103,7 +100,12 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
         base = stored if options.preset is None else base
     if options.fork is not None:
         source = source.parent / options.fork
-    return configure(base, settings), source
+    config = configure(base, settings)
+    from azjax.players import parse_player
+
+    for word in config.evaluation.anchors:
+        parse_player(word)
+    return config, source
 
 
 def game_word(given: str, game: "Game") -> str:
