@@ -243,8 +243,9 @@ def table(report: dict[str, Any]) -> str:
     return (
         f"# Exact values of {study['game']} plus noise\n\n"
         + "".join("| " + " | ".join(line) + " |\n" for line in lines)
-        + f"\nShares of {study['positions']:,} critical positions after {study['ply']} plies of random games in which the"
-        f" move keeps the exact value, {study['draws']} draws of the noise each; 95 % intervals. Noise: standard deviation in units of the difference between a draw and a win, which is"
+        + f"\nShares of {study['positions']:,} critical positions after {study['ply']} plies of random games in which"
+        f" the move keeps the exact value, {study['draws']} draws of the noise each; 95 % intervals. Noise: standard"
+        " deviation in units of the difference between a draw and a win, which is"
         f" {SCALE} in the evaluations; uniform policy; at most so many evaluations a move, without the root's."
         f" {report['table']:,} positions were solved; {said}. {report['device']}, {report['cores']} cores,"
         f" {report['date']}, commit {report['commit']}, seed {report['seed']}.\n"
