@@ -6,6 +6,8 @@
 The paper (Silver et al. 2018, Figure 2) shows Elo against the time of a move for AlphaZero's search and for Stockfish,
 whose evaluation and search both differ from it. Here one trained network is searched in three ways with equal numbers
 of evaluations, so that only the search differs; Elo is told against that number and against the time of a move.
+Alpha-beta (azjax/search/alphabeta.py) deepens step by step in the policy's order and keeps no table of positions: what
+a deeper pass meets again is evaluated again, and counts.
 
 The agents are runs of the preset `quick` under --runs (that of `make train` for Crosshair), trained or gone on with
 where they are not finished. Everyone plays those of the same number of evaluations and of the next ones, both seats of

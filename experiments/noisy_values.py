@@ -30,6 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
+from jax.sharding import NamedSharding, PartitionSpec
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -158,7 +159,8 @@ def critical_positions(game: Game, study: Study, seed: int) -> Asked:
     # Of as many as are likely to hold enough critical ones: a table of all would be large for nothing.
     states = rows(states, np.arange(min(size(states), 2 * study.positions)))
     solution = solve_from(game, states, MOST_POSITIONS)
-    values = in_chunks(jax.jit(lambda states: action_values(game, solution, states)[0]), states)
+    look = jax.jit(lambda solution, states: action_values(game, solution, states)[0])
+    values = in_chunks(functools.partial(look, jax.device_put(solution)), states)
     best = values == values.max(1, keepdims=True)
     critical = np.flatnonzero((np.isfinite(values) & ~best).any(1))[: study.positions]
     if len(critical) < study.positions:
@@ -173,7 +175,8 @@ def ask_all(game: Game, study: Study, asked: Asked, kept: Path) -> list[dict[str
     """
     done: list[dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
     known = {(row["search"], row["evaluations"], row["noise"]): row for row in done}
-    mesh, solution = make_mesh(0), jax.device_put(asked.solution)
+    mesh = make_mesh(0)
+    solution = jax.device_put(asked.solution, NamedSharding(mesh, PartitionSpec()))
     cases = [(ONE_PLY, game.num_actions), *((s, n) for n in study.evaluations for s in SEARCHES)]
     for search, evaluations in cases:
         for level in study.noise:
