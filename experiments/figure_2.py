@@ -1,6 +1,6 @@
 """Figure 2 of the AlphaZero paper, and the comparison it left out: the same network under PUCT, Gumbel and alpha-beta.
 
-    python -m experiments.figure_2 [--budget smoke|full|paper] [--games crosshair connect_four] [--retime] [--plan]
+    python -m experiments.figure_2 [--budget smoke|full|paper] [--games crosshair connect_four] [--plan] [--times again]
                                    [--evaluations 25 50 ...] [--match-games 100] [--runs DIR] [--out DIR]
 
 The paper (Silver et al. 2018, Figure 2) shows Elo against the time of a move for AlphaZero's search and for Stockfish,
@@ -12,8 +12,9 @@ a deeper pass meets again is evaluated again, and counts.
 The agents are runs of the preset `quick` under --runs (that of `make train` for Crosshair), trained or gone on with
 where they are not finished. Everyone plays those of the same number of evaluations and of the next ones, both seats of
 openings of four random plies; the policy alone, without search, has Elo 0, and uct:400 is rated with them. Matches are
-kept in the run's figure_2.json, so that a study goes on where it was stopped, and so are the times of a move, which
---retime measures again: do that with nothing beside it. Budget paper is the paper's scale; --plan shows what it needs.
+kept in the run's figure_2.json, so that a study goes on where it was stopped, and so are the times of a move. Where
+other work runs beside it, --times none leaves those out, and --times again measures them later, in quiet. Budget paper
+is the paper's scale; --plan shows what it needs.
 """
 
 import dataclasses
@@ -82,8 +83,8 @@ class Options:
     """Other numbers than the budget's."""
     match_games: int = 100
     """Of each two players."""
-    retime: bool = False
-    """Measure the times of a move again."""
+    times: Literal["missing", "again", "none"] = "missing"
+    """Which times of a move to measure: those that are not known yet, all, or none."""
     runs: Path = Path("runs")
     """Where the runs are."""
     out: Path | None = None
@@ -207,13 +208,18 @@ def evaluations_a_move(game: Game, agent: LoadedRun, search: str, number: int) -
 
 
 def costs(
-    game: Game, agent: LoadedRun, players: dict[str, Player], evaluations: tuple[int, ...], kept: Path, again: bool
-) -> dict[str, dict[str, float]]:
-    """Returns {"seconds", "load", "evaluations"} of a move by the player's name; `load` was the machine's meanwhile."""
-    known = {} if again else _kept(kept)["costs"]
+    game: Game, agent: LoadedRun, players: dict[str, Player], evaluations: tuple[int, ...], kept: Path, times: str
+) -> dict[str, dict[str, float | None]]:
+    """Returns {"seconds", "load", "evaluations"} of a move by the player's name; `load` was the machine's meanwhile.
+
+    They are None where they are not known and `times` is "none".
+    """
+    known = {} if times == "again" else _kept(kept)["costs"]
     for number, search in itertools.product(evaluations, SEARCHES):
         name = name_of(search, number)
-        if name not in known:
+        if name not in known and times == "none":
+            known[name] = dict.fromkeys(("evaluations", "load", "seconds"))
+        elif name not in known:
             made = evaluations_a_move(game, agent, search, number)
             load = os.getloadavg()[0]  # of the minute before: compiling is in it, so that idle is about 1
             known[name] = {"evaluations": round(made, 1), "load": round(load, 1)}
@@ -231,7 +237,7 @@ def study(
     players = make_players(game, agent, evaluations, outside)
     pairs = list(pairings(evaluations, outside))
     matches = play(game, players, pairs, options.match_games, make_mesh(0), kept)
-    taken = costs(game, agent, players, evaluations, kept, options.retime)
+    taken = costs(game, agent, players, evaluations, kept, options.times)
     results = [PairResult(**result) for match in matches for result in match["results"]]
     ratings = fit_ratings(results, anchors={POLICY: 0.0})
     rated = {player.name: player for player in ratings.players}
@@ -299,16 +305,20 @@ def table(report: dict[str, Any]) -> str:
             cells += [f"{row['score']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in scores]
             lines.append([str(number), *cells])
         outside = about["outside"]
-        loads = [row["load"] for row in those.values()]
-        made = ", ".join(f"{TITLES[s]} {those[s, numbers[-1]]['evaluations_made']:.0f}" for s in SEARCHES)
+        loads = [row["load"] for row in those.values() if row["load"] is not None]
+        timed = "Times were not measured."
+        if loads:
+            made = ", ".join(f"{TITLES[s]} {those[s, numbers[-1]]['evaluations_made']:.0f}" for s in SEARCHES)
+            timed = (
+                f"Of {numbers[-1]} evaluations a move in positions of random games took: {made}. Times: one game on one"
+                f" device, load average of the machine {min(loads):.1f} to {max(loads):.1f} on {report['cores']} cores."
+            )
         parts.append(
             f"## {word}\n\n"
             + "".join("| " + " | ".join(line) + " |\n" for line in lines)
             + f"\nElo with its 95 % interval, the policy alone at 0; {outside['player']} has {_elo(outside)}. Agent:"
             f" step {about['step']} of {report['presets'][word]}. {about['games']:,} games, {about['distinct']:,}"
-            f" distinct in their matches; moving first is worth {about['advantage']:+.0f} Elo. Of {numbers[-1]}"
-            f" evaluations a move in positions of random games took: {made}. Times: one game on one device, load"
-            f" average of the machine {min(loads):.1f} to {max(loads):.1f} on {report['cores']} cores.\n"
+            f" distinct in their matches; moving first is worth {about['advantage']:+.0f} Elo. {timed}\n"
         )
     parts.append(f"{report['device']}, {report['date']}, commit {report['commit']}, seed 1.\n")
     parts.append("".join(f"{plan_text(plan)}\n" for plan in report["plans"]))
@@ -321,7 +331,8 @@ def _elo(row: dict[str, Any]) -> str:
 
 
 def _cell(row: dict[str, Any]) -> str:
-    return f"{_elo(row)}, {1000 * row['seconds_a_move']:.2g} ms"
+    seconds = row["seconds_a_move"]
+    return _elo(row) if seconds is None else f"{_elo(row)}, {1000 * seconds:.2g} ms"
 
 
 def draw(path: Path, report: dict[str, Any]) -> None:
@@ -339,8 +350,9 @@ def draw(path: Path, report: dict[str, Any]) -> None:
                 for end in ("low", "high")
             )
             style = {"color": COLORS[index], "marker": MARKERS[index], "capsize": 3, "label": TITLES[search]}
-            for axes, values in ((left, "evaluations"), (right, "seconds_a_move")):
-                axes.errorbar([row[values] for row in those], elo, (elo - low, high - elo), linewidth=1.5, **style)
+            for axes, name in ((left, "evaluations"), (right, "seconds_a_move")):
+                values = [np.nan if row[name] is None else row[name] for row in those]
+                axes.errorbar(values, elo, (elo - low, high - elo), linewidth=1.5, **style)
         for axes, label in ((left, "evaluations a move, at most"), (right, "seconds a move")):
             axes.axhline(0, color="#444444", linestyle=":", linewidth=1.2)
             axes.set_xscale("log")

@@ -69,6 +69,8 @@ def test_a_move_takes_at_most_its_evaluations_and_fewer_near_the_end(search):
 @pytest.mark.slow
 def test_the_smoke_budget_plays_both_games_and_goes_on(tmp_path, capsys):
     options = Options(budget="smoke", match_games=2, runs=tmp_path / "runs", out=tmp_path / "out")
+    assert main(dataclasses.replace(options, times="none")) == 0
+    assert "Times were not measured." in (tmp_path / "out" / "results.md").read_text()
     assert main(options) == 0
     report = json.loads((tmp_path / "out" / "results.json").read_text())
     assert list(report["games"]) == ["crosshair,size=4", "connect_four"]
@@ -87,5 +89,5 @@ def test_the_smoke_budget_plays_both_games_and_goes_on(tmp_path, capsys):
     assert main(options) == 0
     assert " against " not in (said := capsys.readouterr().err) and "ms a move" not in said
     assert json.loads((tmp_path / "out" / "results.json").read_text())["rows"] == report["rows"]
-    assert main(dataclasses.replace(options, retime=True, games=("connect_four",))) == 0
+    assert main(dataclasses.replace(options, times="again", games=("connect_four",))) == 0
     assert " against " not in (said := capsys.readouterr().err) and said.count("ms a move") == 6
