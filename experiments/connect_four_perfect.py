@@ -8,13 +8,14 @@ the preset of this name, which two cores train in some six minutes, full the sam
 paper is AlphaZero's own constants (--plan shows what they need).
 
 Every checkpoint moves in the same positions, spread evenly over the plies of random games: by its policy alone, and
-with PUCT or Gumbel (the run's own) at 64 and at 800 simulations. bitbully says what each move is worth (AGPL, not part
-of azjax: pip install bitbully; it runs in a process of its own). Told is the share of moves that keep the value, of all
-positions and of the critical ones, in which some move would not. The aim is 99.8 % at 800 simulations.
+with PUCT and Gumbel at 64 and at 800 simulations. bitbully says what each move is worth (AGPL, not part of azjax: pip
+install bitbully; it runs in a process of its own). Told is the share of moves that keep the value, of all positions and
+of the critical ones, in which some move would not. The aim is 99.8 % of all at 800 simulations.
 """
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -45,8 +46,9 @@ from experiments.provenance import provenance, say, write_results
 RESULTS = Path(__file__).parent / "results" / "connect_four_perfect"
 AIM = 0.998
 SIMULATIONS = {"smoke": (2, 4), "quick": (64, 800), "full": (64, 800), "paper": (64, 800)}
-POLICY = 0
-"""Simulations of the policy alone."""
+SEARCHES = {"policy": "policy", "puct": "PUCT", "gumbel": "Gumbel"}
+POLICY = ("policy", 0)
+"""The policy alone: a search of no simulations."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,44 +113,49 @@ def remembered(values: ValuesFn, path: Path) -> ValuesFn:
     return look
 
 
-def make_asked(game: Game, agent: LoadedRun, simulations: int) -> Player:
-    """Returns the agent with so many simulations, or its policy alone."""
-    if simulations == POLICY:
-        return run_player(game, agent, "policy", {"search": "policy"})
-    return run_player(game, agent, f"{simulations} simulations", {"simulations": str(simulations)})
+def make_asked(game: Game, agent: LoadedRun, search: str, simulations: int) -> Player:
+    """Returns the agent with a search of so many simulations, or its policy alone."""
+    options = {"search": search} | ({"simulations": str(simulations)} if simulations else {})
+    return run_player(game, agent, title(search, simulations), options)
+
+
+def title(search: str, simulations: int) -> str:
+    """Returns the name of a search."""
+    return f"{SEARCHES[search]} {simulations}" if simulations else SEARCHES[search]
 
 
 def ask_checkpoints(
     run: RunDirectory, config: RunConfig, values: ValuesFn, simulations: tuple[int, ...], positions: int
 ) -> list[dict[str, Any]]:
-    """Returns a row for each kept checkpoint and number of simulations.
+    """Returns a row for each kept checkpoint, search and number of simulations.
 
     Rows are kept in the run's perfect.json: who was asked is not asked again.
     """
     game, mesh = envs.make(config.game), make_mesh(0)
     kept = run.path / "perfect.json"
     rows: list[dict[str, Any]] = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
-    known = {(row["step"], row["simulations"], row["asked"]): row for row in rows}
+    known = {(row["step"], row["search"], row["simulations"], row["asked"]): row for row in rows}
     trained = {row["step"]: row for row in run.rows() if "games_in_step" in row}
     found = []
     for step in Checkpoints(run.checkpoints_path).saved_steps():
-        for number in (POLICY, *simulations):
-            if (step, number, positions) not in known:
-                player = make_asked(game, load_run(str(run.path), step), number)
+        for search, number in (POLICY, *itertools.product(("puct", "gumbel"), simulations)):
+            if (step, search, number, positions) not in known:
+                player = make_asked(game, load_run(str(run.path), step), search, number)
                 *plies, everything = kept_values(game, player, values, mesh, positions=positions)
                 row = {
                     "step": step,
                     "training_seconds": round(trained[step]["seconds"], 1),
                     "selfplay_games": trained[step]["games"],
+                    "search": search,
                     "simulations": number,
                     "asked": positions,
                     **share_fields(everything),
                     "plies": [[share.ply, share.positions, share.kept] for share in plies],
                 }
-                known[step, number, positions] = row
+                known[step, search, number, positions] = row
                 save_json(kept, list(known.values()))
                 say(f"step {step}, {player.name}: {row['share']:.2%} of all, {row['critical_share']:.2%} of critical")
-            found.append(known[step, number, positions])
+            found.append(known[step, search, number, positions])
     return found
 
 
@@ -164,7 +171,7 @@ def share_fields(share: PlyShare) -> dict[str, Any]:
 
 
 def reached(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Returns the first row in which the aim is reached with the most simulations, None if it is not."""
+    """Returns the first row in which a search of the most simulations reaches the aim, None if none does."""
     most = max(row["simulations"] for row in rows)
     those = [row for row in rows if row["simulations"] == most and row["share"] >= AIM]
     return min(those, key=lambda row: row["step"]) if those else None
@@ -173,37 +180,33 @@ def reached(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
 def table(report: dict[str, Any]) -> str:
     """Returns the shares of every checkpoint in Markdown."""
     rows = report["rows"]
-    numbers = sorted({row["simulations"] for row in rows})
-    heads = ["policy" if number == POLICY else f"{number} simulations" for number in numbers]
-    lines = [["step", "training, s", *(f"{head}: all, critical" for head in heads)], ["---"] * (2 + len(heads))]
-    by_step = {(row["step"], row["simulations"]): row for row in rows}
+    cases = list(dict.fromkeys((row["search"], row["simulations"]) for row in rows))
+    lines = [["step", "training, s", "positions", *(title(*case) for case in cases)], ["---"] * (3 + len(cases))]
+    by_step = {(row["step"], row["search"], row["simulations"]): row for row in rows}
     for step in sorted({row["step"] for row in rows}):
-        cells = []
-        for number in numbers:
-            row = by_step[step, number]
-            cells.append(
-                f"{row['share']:.2%} ({row['low']:.2%} to {row['high']:.2%}), {row['critical_share']:.2%}"
-                f" ({row['critical_low']:.1%} to {row['critical_high']:.1%})"
-            )
-        lines.append([str(step), f"{by_step[step, numbers[0]]['training_seconds']:.0f}", *cells])
-    first = report["reached"]
+        seconds = f"{by_step[step, *POLICY]['training_seconds']:.0f}"
+        for kind, name in (("all", ""), ("critical", "critical_")):
+            those = [[by_step[step, *case][f"{name}{end}"] for end in ("share", "low", "high")] for case in cases]
+            cells = [f"{share:.1%} ({low:.1%} to {high:.1%})" for share, low, high in those]
+            lines.append([str(step), seconds, kind, *cells])
+    first, most = report["reached"], max(simulations for _, simulations in cases)
     aim = (
-        f"The aim, {AIM:.1%} of all at {numbers[-1]} simulations, is not reached."
+        f"The aim, {AIM:.1%} of all at {most} simulations, is not reached."
         if first is None
-        else f"The aim, {AIM:.1%} of all at {numbers[-1]} simulations, is reached at step {first['step']}, after"
-        f" {first['training_seconds']:.0f} s of training."
+        else f"The aim, {AIM:.1%} of all at {most} simulations, is reached at step {first['step']}, after"
+        f" {first['training_seconds']:.0f} s of training, by {SEARCHES[first['search']]}."
     )
-    last = by_step[max(step for step, _ in by_step), numbers[-1]]
+    last = by_step[max(row["step"] for row in rows), "puct", most]
     worst = sorted(last["plies"], key=lambda ply: ply[2] / ply[1])[:3]
     weak = ", ".join(f"{ply} ({kept} of {number})" for ply, number, kept in worst)
     return (
         f"# Moves of {report['game']}'s agent that keep the exact value, budget {report['budget']}\n\n"
         + "".join("| " + " | ".join(line) + " |\n" for line in lines)
         + f"\n{aim} {last['positions']:,} different positions of random games, spread over the plies, of which"
-        f" {last['critical']:,} are critical; 95 % intervals. Plies at which the last agent with {numbers[-1]}"
-        f" simulations keeps least: {weak}. {report['device']}, {report['cores']} cores, {report['date']}, commit"
-        f" {report['commit']}, seed {report['seed']} (run) and 0 (positions). The seconds of training hold what other"
-        " work on the machine took.\n" + "".join(f"\n{plan_text(plan)}\n" for plan in report["plans"])
+        f" {last['critical']:,} are critical; 95 % intervals. Plies at which the last agent with {most}"
+        f" simulations of PUCT keeps least: {weak}. {report['device']}, {report['cores']} cores, {report['date']},"
+        f" commit {report['commit']}, seed {report['seed']} (run) and 0 (positions). The seconds of training hold what"
+        " other work on the machine took.\n" + "".join(f"\n{plan_text(plan)}\n" for plan in report["plans"])
     )
 
 
@@ -213,8 +216,8 @@ def draw(path: Path, report: dict[str, Any]) -> None:
     canvas = FigureCanvasAgg(figure)
     rows = report["rows"]
     for axes, name in zip(figure.subplots(1, 2), ("", "critical_"), strict=True):
-        for index, number in enumerate(sorted({row["simulations"] for row in rows})):
-            those = [row for row in rows if row["simulations"] == number]
+        for index, case in enumerate(dict.fromkeys((row["search"], row["simulations"]) for row in rows)):
+            those = [row for row in rows if (row["search"], row["simulations"]) == case]
             lost, low, high = (
                 100 * (1 - np.array([row[f"{name}{end}"] for row in those])) for end in ("share", "high", "low")
             )
@@ -225,10 +228,10 @@ def draw(path: Path, report: dict[str, Any]) -> None:
                 color=COLORS[index],
                 marker=MARKERS[index],
                 capsize=3,
-                label="policy" if number == POLICY else f"{number} simulations",
+                label=title(*case),
             )
-        title = "critical positions" if name else "all positions"
-        axes.set(xlabel="minutes of training", title=title, ylim=(0, None), xlim=(0, None))
+        which = "critical positions" if name else "all positions"
+        axes.set(xlabel="minutes of training", title=which, ylim=(0, None), xlim=(0, None))
         tidy(axes)
     figure.axes[0].axhline(100 * (1 - AIM), color="#444444", linestyle=":", label=f"aim, {AIM:.1%} kept")
     figure.axes[0].set(ylabel="moves that give value away, %")

@@ -67,6 +67,6 @@ def plan_text(plan: dict[str, Any]) -> str:
         f"Plan of {plan['game']}, preset {plan['preset']}: {text(plan['bytes']['total'])} on one device, which"
         f" {fits} into this one's {text(plan['device_bytes'])}; {plan['evaluations']:,} evaluations of the network in"
         f" self-play and {plan['samples']:,} samples in learning, which take one {plan['device_kind']} device at least"
-        f" {plan['device_hours']:,} hours at the {plan['evaluations_per_second']:,.0f} evaluations a second measured"
+        f" {plan['device_hours']:,.3g} hours at the {plan['evaluations_per_second']:,.3g} evaluations a second measured"
         " here."
     )

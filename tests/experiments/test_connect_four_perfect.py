@@ -53,7 +53,9 @@ def test_the_smoke_budget_asks_every_checkpoint_once(tmp_path, capsys):
     options = Options(budget="smoke", positions=60, runs=tmp_path / "runs", out=tmp_path / "out")
     assert main(options) == 0
     report = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert [(row["step"], row["simulations"]) for row in report["rows"]] == [(s, n) for s in (2, 4) for n in (0, 2, 4)]
+    cases = [("policy", 0), ("puct", 2), ("puct", 4), ("gumbel", 2), ("gumbel", 4)]
+    asked = [(row["step"], row["search"], row["simulations"]) for row in report["rows"]]
+    assert asked == [(step, *case) for step in (2, 4) for case in cases]
     for row in report["rows"]:
         assert row["positions"] == 60 == sum(number for _, number, _ in row["plies"])
         assert row["kept"] == sum(kept for _, _, kept in row["plies"])
