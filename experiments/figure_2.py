@@ -39,7 +39,7 @@ from azjax.arena import play_match
 from azjax.config import RunConfig, SearchConfig
 from azjax.curves import COLORS, MARKERS, finite, tidy
 from azjax.expansion import random_positions, rows, size
-from azjax.players import MOST_PLIES, LoadedRun, Player, make_player, run_player
+from azjax.players import MOST_PLIES, LoadedRun, Player, alphabeta_player, make_player, run_player
 from azjax.presets import preset
 from azjax.rating import PairResult, PlayerRating, fit_ratings, score_interval
 from azjax.report import save_json, save_picture
@@ -131,7 +131,10 @@ def make_players(game: Game, agent: LoadedRun, evaluations: tuple[int, ...], out
     }
     for number, search in itertools.product(evaluations, SEARCHES):
         name = name_of(search, number)
-        players[name] = run_player(game, agent, name, {"search": search, "simulations": str(number)})
+        if search == "alphabeta":
+            players[name] = alphabeta_player(game, agent, name, number)
+        else:
+            players[name] = run_player(game, agent, name, {"search": search, "simulations": str(number)})
     return players
 
 
