@@ -90,7 +90,7 @@ class Options:
     out: Path | None = None
     """Where the results go; budget smoke: into the first run, else experiments/results/figure_2."""
     plan: bool = False
-    """Show what the training runs need, and do nothing."""
+    """Show what the paper's runs need, keep it for the results, and do nothing else."""
 
 
 def configuration(budget: str, game: str) -> RunConfig:
@@ -345,6 +345,7 @@ def draw(path: Path, report: dict[str, Any]) -> None:
     canvas = FigureCanvasAgg(figure)
     panels = figure.subplots(len(words), 2, sharey="row", squeeze=False)
     for word, (left, right) in zip(words, panels, strict=True):
+        timed = any(row["seconds_a_move"] is not None for row in report["rows"] if row["game"] == word)
         for index, search in enumerate(SEARCHES):
             those = [row for row in report["rows"] if (row["game"], row["search"]) == (word, search)]
             elo = np.array([row["elo"] for row in those])
@@ -358,9 +359,12 @@ def draw(path: Path, report: dict[str, Any]) -> None:
                 axes.errorbar(values, elo, (elo - low, high - elo), linewidth=1.5, **style)
         for axes, label in ((left, "evaluations a move, at most"), (right, "seconds a move")):
             axes.axhline(0, color="#444444", linestyle=":", linewidth=1.2)
-            axes.set_xscale("log")
             axes.set(xlabel=label, title=word)
             tidy(axes)
+            if axes is left or timed:
+                axes.set_xscale("log")
+            else:
+                axes.set(xlabel="seconds a move: not measured yet", xticks=[])
         left.set(ylabel="Elo, the policy alone at 0")
         left.legend(loc="best", frameon=False, fontsize="small")
     save_picture(path, canvas)
@@ -370,9 +374,12 @@ def main(options: Options) -> int:
     """Trains (or goes on), plays, measures and writes; returns the exit status."""
     use_devices(0)
     words = options.games or GAMES[options.budget]
+    plans = RESULTS / "plan.json"
     if options.plan:
-        for word in words:
-            print(plan_text(plan_report(configuration(options.budget, word))), flush=True)
+        found = [plan_report(configuration("paper", word)) for word in GAMES["paper"]]
+        print("".join(f"{plan_text(plan)}\n" for plan in found))
+        plans.parent.mkdir(parents=True, exist_ok=True)
+        save_json(plans, found)
         return 0
     evaluations = options.evaluations or EVALUATIONS[options.budget]
     report: dict[str, Any] = {"budget": options.budget, **provenance(), "presets": {}, "games": {}, "rows": []}
@@ -386,7 +393,7 @@ def main(options: Options) -> int:
         report["presets"][word] = config.preset
         report["games"][word] = about
         report["rows"] += found
-    report["plans"] = [plan_report(configuration("paper", word)) for word in _planned(options.budget)]
+    report["plans"] = json.loads(plans.read_text(encoding="utf-8")) if plans.is_file() else []
     out = options.out or (
         run_path("smoke", options.runs, words[0]) / "results" if options.budget == "smoke" else RESULTS
     )
@@ -395,11 +402,6 @@ def main(options: Options) -> int:
     print(table(report))
     say(f"wrote {out}")
     return 0
-
-
-def _planned(budget: str) -> tuple[str, ...]:
-    """Returns the games of the paper's scale; their networks take a smoke test too long."""
-    return () if budget == "smoke" else GAMES["paper"]
 
 
 if __name__ == "__main__":
