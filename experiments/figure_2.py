@@ -365,6 +365,9 @@ def draw(path: Path, report: dict[str, Any]) -> None:
                 axes.set_xscale("log")
             else:
                 axes.set(xlabel="seconds a move: not measured yet", xticks=[])
+        numbers = sorted({row["evaluations"] for row in report["rows"] if row["game"] == word})
+        left.set_xticks(numbers, [f"{number:,}" for number in numbers])
+        left.minorticks_off()
         left.set(ylabel="Elo, the policy alone at 0")
         left.legend(loc="best", frameon=False, fontsize="small")
     save_picture(path, canvas)
