@@ -87,7 +87,7 @@ def test_the_smoke_budget_plays_both_games_and_goes_on(tmp_path, capsys):
     capsys.readouterr()
     # Nothing is trained, played or measured again, but the times on demand.
     assert main(options) == 0
-    assert " against " not in (said := capsys.readouterr().err) and "ms a move" not in said
+    assert "4 against" not in (said := capsys.readouterr().err) and "ms a move" not in said
     assert json.loads((tmp_path / "out" / "results.json").read_text())["rows"] == report["rows"]
     assert main(dataclasses.replace(options, times="again", games=("connect_four",))) == 0
-    assert " against " not in (said := capsys.readouterr().err) and said.count("ms a move") == 6
+    assert "4 against" not in (said := capsys.readouterr().err) and said.count("ms a move") == 6
