@@ -4,10 +4,10 @@
     python -m experiments.figure_1 --plan [--on 80GB] [--measure | --rate N]
 
 Every game is learned with one set of hyper-parameters. In the paper only the noise was scaled by the number of legal
-moves; Gumbel's search, which the budgets use, needs none, so that nothing differs at all (`--plan` shows the paper's own
-recipe, whose noise does). Then checkpoints of the run play the game's anchors and one another, and are rated together.
-The table says at which step each anchor was passed, and how far the rating ever fell, as the paper does for its games:
-Stockfish was first passed after 300,000 steps, Elmo after 110,000, AlphaGo Lee after 74,000 (Silver et al. 2018).
+moves; Gumbel's search, which the budgets use, needs none, so that nothing differs at all (`--plan` shows the paper's
+own recipe, whose noise does). Then checkpoints of the run play the game's anchors and one another, and are rated
+together. The table says at which step each anchor was passed, and how far the rating ever fell. In the paper Stockfish
+was first passed after 300,000 steps, Elmo after 110,000 and AlphaGo Lee after 74,000 (Silver et al. 2018).
 
 Each game is a run of its own under --runs, and matches are kept beside it: run again, the experiment goes on.
 """
@@ -244,9 +244,9 @@ def table(games: dict[str, dict[str, Any]]) -> str:
     for name, report in games.items():
         last = report["points"][-1]
         text += (
-            f"\n## {name}\n\n{last['step']} steps, {last['games']:,} games and {last['evaluations']:,} evaluations of the "
-            f"network in {last['seconds']:,.0f} s of training; rated with {report['simulations']} simulations a move, "
-            f"{report['games_a_pair']} games a pair. At the end {last['elo']:+.0f} Elo "
+            f"\n## {name}\n\n{last['step']} steps, {last['games']:,} games and {last['evaluations']:,} evaluations of "
+            f"the network in {last['seconds']:,.0f} s of training; rated with {report['simulations']} simulations a "
+            f"move, {report['games_a_pair']} games a pair. At the end {last['elo']:+.0f} Elo "
             f"({last['lo']:+.0f} to {last['hi']:+.0f}). Largest drop: {report['drop']['elo']:.0f} Elo"
         )
         text += (
