@@ -73,7 +73,8 @@ def exact_values(
     if not going.size:
         return values
     program, devices = _searcher(game, order.model), jax.local_devices()
-    width = min(LANES, -(-going.size // len(devices)))
+    # A power of two, for each width is a program of its own.
+    width = min(LANES, 2 ** ((going.size - 1) // len(devices)).bit_length())
     params = [jax.device_put(order.params, device) for device in devices]
 
     def search(part: int) -> np.ndarray:

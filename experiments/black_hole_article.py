@@ -1,6 +1,6 @@
 """The Black Hole article's questions: which gate, which player, how much history; and five rows against the truth.
 
-    python -m experiments.black_hole_article [--budget smoke|hour|full] [--parts exact gates history players]
+    python -m experiments.black_hole_article [--budget smoke|minutes|hour|full] [--parts exact gates history players]
     python -m experiments.black_hole_article --plan [--on 80GB] [--measure | --rate N]
 
 exact     five rows: every first move's exact value by alpha-beta to the end, how often an agent keeps a position's
@@ -81,6 +81,7 @@ class Budget:
     rows: tuple[int, ...]  # of the boards on which gates, history and players are compared
     steps: int  # of each training; the shorter length is a quarter of it
     lanes: int
+    plies: int  # of a step, in every lane
     simulations: int  # in self-play
     width: int  # of the network's layers
     updates: int
@@ -99,16 +100,21 @@ class Budget:
 
 BUDGETS = {
     "smoke": Budget(
-        rows=(5,), steps=4, lanes=16, simulations=4, width=16, updates=2, batch=32, gate_every=2, gate_games=4,
+        rows=(5,), steps=4, lanes=16, plies=4, simulations=4, width=16, updates=2, batch=32, gate_every=2, gate_games=4,
         numbers=(4, 8), rollouts=8, games=2, proof_rows=2, proof_plies=1, kept=24, first_ply=10, opening_games=30,
     ),
+    "minutes": Budget(
+        rows=(6,), steps=240, lanes=256, plies=2, simulations=32, width=128, updates=4, batch=256, gate_every=10,
+        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=20, proof_rows=5, proof_plies=3, kept=300,
+        first_ply=3, opening_games=150,
+    ),
     "hour": Budget(
-        rows=(6,), steps=240, lanes=256, simulations=40, width=128, updates=8, batch=256, gate_every=10, gate_games=100,
+        rows=(6,), steps=800, lanes=256, plies=4, simulations=40, width=128, updates=8, batch=256, gate_every=10, gate_games=100,
         numbers=(40, 100, 400), rollouts=400, games=40, proof_rows=5, proof_plies=3, kept=400, first_ply=3,
         opening_games=300,
     ),
     "full": Budget(
-        rows=(6, 9), steps=4000, lanes=1024, simulations=100, width=128, updates=32, batch=256, gate_every=10,
+        rows=(6, 9), steps=4000, lanes=1024, plies=4, simulations=100, width=128, updates=32, batch=256, gate_every=10,
         gate_games=100, numbers=(40, 100, 400), rollouts=400, games=400, proof_rows=5, proof_plies=3, kept=2000,
         first_ply=3, opening_games=900,
     ),
@@ -119,8 +125,8 @@ BUDGETS = {
 class Options(PaperScale):
     """Trains Black Hole agents in several ways and compares them."""
 
-    budget: Literal["smoke", "hour", "full"] = "smoke"
-    """smoke: a few games, the same way. hour: one seed of six rows on two CPU cores. full: six and nine rows."""
+    budget: Literal["smoke", "minutes", "hour", "full"] = "smoke"
+    """smoke: a few games, the same way. minutes, hour: six rows on two CPU cores. full: six and nine rows."""
     parts: tuple[Literal["exact", "gates", "history", "players"], ...] = ("exact", "gates", "history", "players")
     """What to do; results of other parts that are there already stay."""
     rows: tuple[int, ...] = ()
@@ -129,7 +135,7 @@ class Options(PaperScale):
     runs: Path = Path("runs")
     """Where the runs are."""
     out: Path | None = None
-    """Where the results go; full and hour: experiments/results/black_hole_article, else beside the runs."""
+    """Where the results go; experiments/results/black_hole_article, of budget smoke beside the runs."""
 
 
 def configuration(budget: Budget, rows: int, seed: int, gate: GateConfig, history: int = 1) -> RunConfig:
@@ -145,7 +151,7 @@ def configuration(budget: Budget, rows: int, seed: int, gate: GateConfig, histor
         search=SearchConfig(algorithm="puct", simulations=budget.simulations),
         selfplay=SelfPlayConfig(
             lanes=budget.lanes,
-            plies=4,
+            plies=budget.plies,
             temperature=1.0,
             temperature_plies=1000,
             actor="best" if gate.every else "latest",
