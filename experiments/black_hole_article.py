@@ -109,9 +109,9 @@ BUDGETS = {
         first_ply=3, opening_games=150,
     ),
     "hour": Budget(
-        rows=(6,), steps=800, lanes=256, plies=4, simulations=40, width=128, updates=8, batch=256, gate_every=10, gate_games=100,
-        numbers=(40, 100, 400), rollouts=400, games=40, proof_rows=5, proof_plies=3, kept=400, first_ply=3,
-        opening_games=300,
+        rows=(6,), steps=800, lanes=256, plies=4, simulations=40, width=128, updates=8, batch=256, gate_every=10,
+        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=40, proof_rows=5, proof_plies=3, kept=400,
+        first_ply=3, opening_games=300,
     ),
     "full": Budget(
         rows=(6, 9), steps=4000, lanes=1024, plies=4, simulations=100, width=128, updates=32, batch=256, gate_every=10,
