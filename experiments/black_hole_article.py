@@ -364,9 +364,9 @@ def rows_of(parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
         for player, shares in part.get("kept", {}).items():
             whole = shares[-1]
             add(name, player, "value kept", whole["positions"], whole["share"], whole["ci95"])
-            add(
-                name, player, "value kept, critical", whole["critical"], whole["critical_share"], whole["critical_ci95"]
-            )
+            if whole["critical"]:
+                share, ends = whole["critical_share"], whole["critical_ci95"]
+                add(name, player, "value kept, critical", whole["critical"], share, ends)
         for match in part.get("openings", ()):
             for seat in ("first", "second"):
                 found = match[seat]
