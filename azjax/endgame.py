@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.config import RunConfig
-from azjax.expansion import check_no_chance, expand, facts, rows, size
+from azjax.expansion import Facts, check_no_chance, expand, facts, in_chunks, rows, size
 from azjax.search import Model, alphabeta_search, begin_search, game_model
 from azjax.selfplay import network_model
 from azjax.types import Variables
@@ -68,7 +68,7 @@ def exact_values(
     check_no_chance(game)
     number = size(states)
     seen = facts(game, states)
-    values = np.take_along_axis(seen.returns, seen.mover[:, None], axis=1)[:, 0].astype(np.float32)
+    values = _own_return(seen)
     going = np.flatnonzero(~seen.over)
     if not going.size:
         return values
@@ -117,15 +117,17 @@ class Opening(NamedTuple):
 
 
 def opening_values(
-    game: Game, order: Order, plies: int, *, on_progress: Callable[[int, int], None] = lambda done, number: None
+    game: Game, order: Order, *, on_progress: Callable[[int, int], None] = lambda done, number: None
 ) -> list[Opening]:
     """Returns the exact value of every first move, of those that are images of one another together.
+
+    After every first move and every reply to it, the mover's answers are tried one at a time, the likeliest first,
+    until one wins; so that where first moves win, few of the answers are looked into.
 
     Args:
       game: without chance; its symmetries keep the start as it is, and its policy is in the order of its actions.
       order: of moves.
-      plies: at least 1; all positions after so many are searched, and the plies before are put together from them.
-      on_progress: as in `exact_values`.
+      on_progress: called with (replies answered, all replies).
     """
     start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(jax.random.key(0)))
     permutations = np.stack([np.asarray(symmetry.permutation) for symmetry in game.symmetries])
@@ -133,20 +135,53 @@ def opening_values(
     openings = sorted({tuple(sorted(set(permutations[:, action].tolist()))) for action in legal})
     only = np.zeros((1, game.num_actions), bool)
     only[0, [actions[0] for actions in openings]] = True
-    layers = [expand(game, start, only)]
-    for _ in range(plies - 1):
-        layers.append(expand(game, layers[-1].states, facts(game, layers[-1].states).legal))
-    value = exact_values(game, order, layers[-1].states, on_progress=on_progress)
-    seen = [facts(game, layer.states) for layer in layers]
-    for number in range(plies - 1, 0, -1):
-        before, parent = seen[number - 1], layers[number].parent
-        same_mover = before.mover[parent] == seen[number].mover
-        best = np.take_along_axis(before.returns, before.mover[:, None], axis=1)[:, 0]
-        best[parent] = -np.inf
-        np.maximum.at(best, parent, np.where(same_mover, value, -value))
-        value = best
-    value = np.where(seen[0].mover == 0, value, -value)
+    opened = expand(game, start, only)
+    value = _best_replies(game, opened.states, lambda replies: _first_win(game, order, replies, on_progress))
+    value = np.where(facts(game, opened.states).mover == 0, value, -value)
     return [Opening(actions, float(worth)) for actions, worth in zip(openings, value, strict=True)]
+
+
+def _own_return(seen: Facts) -> np.ndarray:
+    return np.take_along_axis(seen.returns, seen.mover[:, None], axis=1)[:, 0].astype(np.float32)
+
+
+def _best_replies(game: Game, states: State, evaluate: Callable[[State], np.ndarray]) -> np.ndarray:
+    """Returns float32[N], the mover's best of the values that `evaluate` gives to all positions after a move."""
+    seen = facts(game, states)
+    value = _own_return(seen)
+    if not seen.legal.any():
+        return value
+    after = expand(game, states, seen.legal)
+    same_mover = seen.mover[after.parent] == facts(game, after.states).mover
+    found = evaluate(after.states)
+    value[after.parent] = -np.inf
+    np.maximum.at(value, after.parent, np.where(same_mover, found, -found))
+    return value
+
+
+def _first_win(game: Game, order: Order, states: State, on_progress: Callable[[int, int], None]) -> np.ndarray:
+    """Returns float32[N], exact values, by trying each position's moves in their order until one wins."""
+    seen = facts(game, states)
+    value = np.where(seen.over, _own_return(seen), -np.inf).astype(np.float32)
+    logits = in_chunks(functools.partial(_policy(order.model), order.params), states)
+    likeliest = np.argsort(-np.where(seen.legal, logits, -np.inf), axis=1, kind="stable")
+    for turn in range(game.num_actions):
+        undecided = np.flatnonzero(~seen.over & (value < 1) & (seen.legal.sum(1) > turn))
+        on_progress(len(value) - len(undecided), len(value))
+        if not undecided.size:
+            break
+        tried = np.zeros((undecided.size, game.num_actions), bool)
+        tried[np.arange(undecided.size), likeliest[undecided, turn]] = True
+        after = expand(game, rows(states, undecided), tried)
+        found = _best_replies(game, after.states, functools.partial(exact_values, game, order))
+        same_mover = seen.mover[undecided] == facts(game, after.states).mover
+        value[undecided] = np.maximum(value[undecided], np.where(same_mover, found, -found))
+    return value
+
+
+@functools.lru_cache
+def _policy(model: Model) -> Callable[[Any, State], jax.Array]:
+    return jax.jit(lambda params, states: model.root(params, jax.random.key(0), states).prior_logits)
 
 
 @functools.lru_cache

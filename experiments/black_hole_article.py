@@ -41,6 +41,7 @@ from azjax.config import (
     SelfPlayConfig,
 )
 from azjax.endgame import by_index, by_network, endgame_values, opening_values
+from azjax.expansion import row_bytes
 from azjax.openings import Opening
 from azjax.outside import AnyPlayer
 from azjax.perfect import kept_values
@@ -51,6 +52,7 @@ from azjax.report import save_picture
 from azjax.rundir import RunDirectory, load_run
 from azjax.step import make_mesh
 from azjax.train import use_devices
+from envs.core import State
 from experiments.ledger import Ledger, results
 from experiments.paper_scale import PaperScale, show_plan
 from experiments.provenance import markdown, provenance, say, write_results
@@ -92,7 +94,6 @@ class Budget:
     rollouts: int  # of plain UCT
     games: int  # a pair in the ratings
     proof_rows: int  # of the board whose first moves are proved
-    proof_plies: int  # after which positions are searched to the end
     kept: int  # positions of five rows in which an agent's move is judged
     first_ply: int  # of these positions
     opening_games: int  # from the fifteen openings, against each opponent
@@ -101,21 +102,21 @@ class Budget:
 BUDGETS = {
     "smoke": Budget(
         rows=(5,), steps=4, lanes=16, plies=4, simulations=4, width=16, updates=2, batch=32, gate_every=2, gate_games=4,
-        numbers=(4, 8), rollouts=8, games=2, proof_rows=2, proof_plies=1, kept=24, first_ply=10, opening_games=30,
+        numbers=(4, 8), rollouts=8, games=2, proof_rows=2, kept=24, first_ply=10, opening_games=30,
     ),
     "minutes": Budget(
         rows=(6,), steps=240, lanes=256, plies=2, simulations=32, width=128, updates=4, batch=256, gate_every=10,
-        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=20, proof_rows=5, proof_plies=3, kept=300,
+        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=20, proof_rows=5, kept=300,
         first_ply=3, opening_games=150,
     ),
     "hour": Budget(
         rows=(6,), steps=800, lanes=256, plies=4, simulations=40, width=128, updates=8, batch=256, gate_every=10,
-        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=40, proof_rows=5, proof_plies=3, kept=400,
+        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=40, proof_rows=5, kept=400,
         first_ply=3, opening_games=300,
     ),
     "full": Budget(
         rows=(6, 9), steps=4000, lanes=1024, plies=4, simulations=100, width=128, updates=32, batch=256, gate_every=10,
-        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=400, proof_rows=5, proof_plies=3, kept=2000,
+        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=400, proof_rows=5, kept=2000,
         first_ply=3, opening_games=900,
     ),
 }  # fmt: skip
@@ -224,18 +225,25 @@ class Experiment:
         game, agent = envs.make("black_hole,rows=5"), load_run(str(run.path), self.budget.steps)
         order = by_network(game, agent.config, agent.variables)
         small = envs.make(f"black_hole,rows={budget.proof_rows}")
-        say(f"searching every position of {budget.proof_rows} rows after {budget.proof_plies} plies to the end")
+        say(f"proving the first moves of {budget.proof_rows} rows")
         started = time.perf_counter()
-        proved = opening_values(
-            small, order if small == game else by_index(small), budget.proof_plies, on_progress=tell
-        )
+        proved = opening_values(small, order if small == game else by_index(small), on_progress=tell)
         taken = round(time.perf_counter() - started, 1)
         longest, shortest = f"PUCT {budget.numbers[-1]}", f"PUCT {budget.numbers[0]}"
         words = {"policy": MODES["policy, argmax"], **searching(budget.numbers)}
-        values, shares = endgame_values(game, order), {}
+        # Both players are asked about the same positions.
+        values, known = endgame_values(game, order), dict[bytes, np.ndarray]()
+
+        def once(states: State) -> np.ndarray:
+            key = row_bytes(states).tobytes()
+            if key not in known:
+                known[key] = values(states)
+            return known[key]
+
+        shares = {}
         for name in ("policy", longest):
             player = run_player(game, agent, name, words[name])
-            said = kept_values(game, player, values, self.mesh, positions=budget.kept, first_ply=budget.first_ply)
+            said = kept_values(game, player, once, self.mesh, positions=budget.kept, first_ply=budget.first_ply)
             shares[name] = [share.to_json() for share in said]
             say(f"{name} keeps the value in {shares[name][-1]['share']:.1%} of positions")
 
@@ -252,7 +260,7 @@ class Experiment:
         named = [{"moves": [small.action_name(a) for a in one.actions], "value": one.value} for one in proved]
         return {
             "trainings": [what_it_took("no gate", run)],
-            "proof": {"rows": budget.proof_rows, "plies": budget.proof_plies, "seconds": taken, "openings": named},
+            "proof": {"rows": budget.proof_rows, "seconds": taken, "openings": named},
             "kept": shares,
             "agent": longest,
             "openings": matches,
@@ -344,7 +352,7 @@ def by_seat(row: dict[str, Any], name: str) -> dict[str, Any]:
 
 def tell(done: int, number: int) -> None:
     """Says how far the proof has come."""
-    say(f"{done} of {number} positions")
+    say(f"{done} of {number} replies to first moves are answered")
 
 
 def rows_of(parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -385,8 +393,8 @@ def table(report: dict[str, Any]) -> str:
             proof = part["proof"]
             worth = "; ".join(f"{' '.join(one['moves'])}: {VALUE[one['value']]}" for one in proof["openings"])
             text += (
-                f"First moves of {proof['rows']} rows, those that are images of one another together, by a search of "
-                f"every position after {proof['plies']} plies to the end: {worth} ({proof['seconds']:.0f} s).\n\n"
+                f"First moves of {proof['rows']} rows, those that are images of one another together, by alpha-beta to "
+                f"the end of every line: {worth} ({proof['seconds']:.0f} s).\n\n"
             )
         lines = [["player", "measure", "value", "95 % interval", "games or positions"], ["---"] * 5]
         for row in rows_of({name: part}):

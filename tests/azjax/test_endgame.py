@@ -51,7 +51,7 @@ def test_a_game_that_is_over_is_worth_its_return():
 
 
 def test_openings_of_tic_tac_toe_are_corners_edges_and_the_centre():
-    openings = opening_values(GAME, ORDER, 3)
+    openings = opening_values(GAME, ORDER)
     assert [opening.actions for opening in openings] == [(0, 2, 6, 8), (1, 3, 5, 7), (4,)]
     assert [opening.value for opening in openings] == [0.0, 0.0, 0.0]
 
@@ -78,5 +78,5 @@ def test_given_endgames_of_black_hole_in_a_networks_order():
 
 def test_openings_of_the_smallest_black_hole_are_draws():
     # Two rows: one tile each and the hole; the tiles are equal, whichever cell stays empty.
-    (opening,) = opening_values(BlackHole(2), by_index(BlackHole(2)), 1)
+    (opening,) = opening_values(BlackHole(2), by_index(BlackHole(2)))
     assert opening == ((0, 1, 2), 0.0)
