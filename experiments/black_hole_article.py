@@ -106,7 +106,7 @@ BUDGETS = {
     ),
     "minutes": Budget(
         rows=(6,), steps=240, lanes=256, plies=2, simulations=32, width=128, updates=4, batch=256, gate_every=10,
-        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=20, proof_rows=5, kept=300,
+        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=20, proof_rows=5, kept=200,
         first_ply=3, opening_games=150,
     ),
     "hour": Budget(
