@@ -40,7 +40,7 @@ from azjax.config import (
     SearchConfig,
     SelfPlayConfig,
 )
-from azjax.endgame import by_index, by_network, endgame_values, opening_values
+from azjax.endgame import endgame_values, opening_values, policy_logits
 from azjax.expansion import row_bytes
 from azjax.openings import Opening
 from azjax.outside import AnyPlayer
@@ -223,16 +223,16 @@ class Experiment:
         """Compares an agent of five rows with the exact solution."""
         budget, run = self.budget, self.train("no gate", 5, GateConfig())
         game, agent = envs.make("black_hole,rows=5"), load_run(str(run.path), self.budget.steps)
-        order = by_network(game, agent.config, agent.variables)
         small = envs.make(f"black_hole,rows={budget.proof_rows}")
         say(f"proving the first moves of {budget.proof_rows} rows")
         started = time.perf_counter()
-        proved = opening_values(small, order if small == game else by_index(small), on_progress=tell)
+        logits = policy_logits(game, agent.config, agent.variables) if small == game else no_order
+        proved = opening_values(small, logits, on_progress=tell)
         taken = round(time.perf_counter() - started, 1)
         longest, shortest = f"PUCT {budget.numbers[-1]}", f"PUCT {budget.numbers[0]}"
         words = {"policy": MODES["policy, argmax"], **searching(budget.numbers)}
         # Both players are asked about the same positions.
-        values, known = endgame_values(game, order), dict[bytes, np.ndarray]()
+        values, known = endgame_values(game), dict[bytes, np.ndarray]()
 
         def once(states: State) -> np.ndarray:
             key = row_bytes(states).tobytes()
@@ -348,6 +348,11 @@ def by_seat(row: dict[str, Any], name: str) -> dict[str, Any]:
             "ci95": [round(low, 4), round(high, 4)],
         }
     return found
+
+
+def no_order(states: State) -> np.ndarray:
+    """Returns logits that say nothing of the moves of Black Hole."""
+    return np.zeros(states.tiles.shape, np.float32)
 
 
 def tell(done: int, number: int) -> None:
