@@ -12,7 +12,7 @@ STAMP = $(VENV)/azjax-installed
 EXPORT = $(BIN)/uv export --quiet --frozen --no-header --no-annotate --no-hashes --no-emit-project --extra dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test slow notebooks lint format types lock locked
+.PHONY: help setup train test slow notebooks docs lint format types lock locked
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -30,6 +30,9 @@ slow: $(STAMP)  ## the tests marked slow
 
 notebooks: $(STAMP)  ## run every notebook from top to bottom
 	$(BIN)/python -m pytest --nbmake notebooks $(ARGS)
+
+docs: $(STAMP)  ## the pages of docs/ and the API into build/docs; fails on a link that leads nowhere
+	$(BIN)/mkdocs build --strict # not --quiet, which hides warnings from --strict
 
 lint: $(STAMP)  ## check format and lint, changing nothing
 	$(BIN)/ruff format --check

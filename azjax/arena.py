@@ -46,6 +46,7 @@ class Match:
 
     @property
     def games(self) -> int:
+        """How many were played."""
         return self.wins + self.draws + self.losses
 
 
@@ -100,59 +101,37 @@ def play_match(
     width = -(-num_lanes // (2 * mesh.size)) * mesh.size
     advance, load, look = _programs(game)
 
-    next_game = num_lanes
-    game_of = np.arange(num_lanes)
-    actions = [[int(x) for x in opening_actions[g // 2] if x >= 0] for g in range(games)]
-    opened = [len(moves) for moves in actions]
-    results: list[GameRecord | None] = [None] * games
-    states = load(starts, game_of // 2)
+    played = _Games(game, (a.name, b.name), games, num_lanes, opening_actions)
+    states = load(starts, played.in_lane // 2)
     referee = None
     if outside:
         referee = Referee(game, num_lanes, seed, opening_actions, advance)
         for lane in range(num_lanes):
             referee.place(lane, lane)
     given_up: dict[int, Answer] = referee.given_up if referee else {}
-    alive = np.ones(num_lanes, bool)
-    done = number = 0
-    while alive.any():
+    number = 0
+    while played.in_progress.any():
         mover, over, truncated, returns = map(np.asarray, look(states))
         refill = np.zeros(num_lanes, bool)
-        for lane in sorted({*np.flatnonzero(alive & over).tolist(), *given_up}):
-            g = int(game_of[lane])
-            if gave_up := given_up.pop(lane, None):
-                pair, end, note = _LOST_BY[mover[lane]], gave_up.end, gave_up.reason
-            else:
-                pair, end, note = returns[lane].tolist(), "plies" if truncated[lane] else "rules", ""
-            results[g] = GameRecord(
-                game=game.id,
-                players=(a.name, b.name) if g % 2 == 0 else (b.name, a.name),
-                actions=tuple(actions[g]),
-                returns=(pair[0], pair[1]),
-                end=end,
-                opening_plies=opened[g],
-                note=note,
-            )
+        for lane in sorted({*np.flatnonzero(played.in_progress & over).tolist(), *given_up}):
             for player in outside:
-                player.finish(g)
-            done += 1
-            if next_game < games:
-                game_of[lane], refill[lane] = next_game, True
-                if referee:
-                    referee.place(lane, next_game)
-                next_game += 1
+                player.finish(int(played.in_lane[lane]))
+            if gave_up := given_up.pop(lane, None):
+                refill[lane] = played.end(lane, _LOST_BY[mover[lane]], gave_up.end, gave_up.reason)
             else:
-                alive[lane] = False
+                refill[lane] = played.end(lane, returns[lane], "plies" if truncated[lane] else "rules")
+            if referee and refill[lane]:
+                referee.place(lane, int(played.in_lane[lane]))
         if refill.any():
-            fresh = load(starts, game_of // 2)
+            fresh = load(starts, played.in_lane // 2)
             states = merge(jnp.asarray(refill), fresh, states)
-            on_progress(done, games)
+            on_progress(played.done, games)
             continue
-        seat_of_a = game_of % 2
         moves = np.full(num_lanes, -1, np.int32)
         if referee:
             referee.look(states)
         for index, player in enumerate(players):
-            waiting = np.flatnonzero(alive & ((mover == seat_of_a) if index == 0 else (mover != seat_of_a)))
+            waiting = played.waiting_for(index, mover)
             if not waiting.size:
                 continue
             if isinstance(player, OutsidePlayer):
@@ -172,12 +151,60 @@ def play_match(
         if referee:
             referee.write(moves)
         states, rolled = advance(states, moves, jax.random.fold_in(chance_key, number))
+        played.write(moves, np.asarray(rolled))
+        on_progress(played.done, games)
+    return summarize(game.id, a.name, b.name, played.records(), time.perf_counter() - started)
+
+
+class _Games:
+    """The games of a match, in their order: which lane plays which, what was played, how each ended."""
+
+    def __init__(self, game: Game, names: tuple[str, str], number: int, lanes: int, openings: np.ndarray):
+        """Puts the first games into the lanes, each after its opening: int[number / 2, plies], -1: no move."""
+        self._game, self._names = game, names
+        self._events = [[int(move) for move in openings[g // 2] if move >= 0] for g in range(number)]
+        self._opened = [len(moves) for moves in self._events]
+        self._records: list[GameRecord | None] = [None] * number
+        self._next = lanes
+        self.in_lane = np.arange(lanes)  # the game's number
+        self.in_progress = np.ones(lanes, bool)
+        self.done = 0
+
+    def waiting_for(self, player: int, mover: np.ndarray) -> np.ndarray:
+        """Returns the lanes in which a (0) or b (1) is to move; a is player 0 in the games of even number."""
+        is_a = mover == self.in_lane % 2
+        return np.flatnonzero(self.in_progress & (is_a if player == 0 else ~is_a))
+
+    def write(self, moves: np.ndarray, rolled: np.ndarray) -> None:
+        """Takes down a move and the outcome that followed in each lane, -1 where there was none."""
         for lane in np.flatnonzero(moves >= 0):
-            actions[game_of[lane]].append(int(moves[lane]))
-        for lane in np.flatnonzero(np.asarray(rolled) >= 0):
-            actions[game_of[lane]].append(game.num_actions + int(rolled[lane]))
-        on_progress(done, games)
-    return summarize(game.id, a.name, b.name, tuple(filter(None, results)), time.perf_counter() - started)
+            self._events[self.in_lane[lane]].append(int(moves[lane]))
+        for lane in np.flatnonzero(rolled >= 0):
+            self._events[self.in_lane[lane]].append(self._game.num_actions + int(rolled[lane]))
+
+    def end(self, lane: int, returns: Sequence[float] | np.ndarray, end: str, note: str = "") -> bool:
+        """Records the end of the game in a lane; returns whether the lane has a new one."""
+        g, (first, second) = int(self.in_lane[lane]), self._names
+        self._records[g] = GameRecord(
+            game=self._game.id,
+            players=(first, second) if g % 2 == 0 else (second, first),
+            actions=tuple(self._events[g]),
+            returns=(float(returns[0]), float(returns[1])),
+            end=end,
+            opening_plies=self._opened[g],
+            note=note,
+        )
+        self.done += 1
+        if self._next == len(self._records):
+            self.in_progress[lane] = False
+            return False
+        self.in_lane[lane] = self._next
+        self._next += 1
+        return True
+
+    def records(self) -> tuple[GameRecord, ...]:
+        """Returns the games that ended."""
+        return tuple(filter(None, self._records))
 
 
 def ask(player: Player, states: State, mesh: Mesh, seed: int = 0, lanes: int = 256) -> np.ndarray:

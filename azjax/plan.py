@@ -73,6 +73,7 @@ class Plan:
 
     @property
     def fits(self) -> bool:
+        """Whether the run needs no more than the share USABLE of a device's memory."""
         return self.bytes.total <= USABLE * self.device_bytes
 
     def to_json(self) -> dict[str, Any]:

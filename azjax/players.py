@@ -1,8 +1,8 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
-random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|alphabeta|policy,temperature=0,top_p=1,
-resign=0.05 · solver · gtp:gnugo,level=1 · uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines:
-azjax/opponents.py)
+random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|policy,temperature=0,top_p=1,resign=0.05 ·
+alphabeta:runs/NAME@STEP,evaluations=400 (the same network) · solver · gtp:gnugo,level=1 ·
+uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines: azjax/opponents.py)
 """
 
 import dataclasses
@@ -84,7 +84,7 @@ def parse_player(word: str) -> PlayerSpec:
     """Takes a player's word apart.
 
     Raises:
-      ValueError: the word is not of the form KIND[:ARGUMENT][,OPTION=VALUE...], or KIND or an OPTION is unknown.
+      ValueError: the word is not of the form `KIND[:ARGUMENT][,OPTION=VALUE...]`, or KIND or an OPTION is unknown.
     """
     head, *rest = word.split(",")
     kind, _, argument = head.partition(":")
@@ -105,11 +105,12 @@ def parse_player(word: str) -> PlayerSpec:
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
-_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "solver", "gtp:gnugo,level=1")
+_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "alphabeta:runs/NAME", "solver", "gtp:gnugo,level=1")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
     "run": ("simulations", "search", "temperature", "top_p", "seconds", "resign"),
+    "alphabeta": ("evaluations",),
     "solver": (),
 }
 
@@ -137,14 +138,19 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
         simulations = option_number(word, "simulations", spec.argument, int, 1)
         exploration = option_number(word, "c", options.get("c", str(UCT_EXPLORATION)), float, 0.0)
         return Player(word, _uct_chooser(game, simulations, exploration), ())
-    return run_player(game, run_of_player(game, word, load_run), word, options)
+    run = run_of_player(game, word, load_run)
+    if spec.kind == "alphabeta":
+        evaluations = option_number(word, "evaluations", options.get("evaluations", "0"), int, 0)
+        return alphabeta_player(game, run, word, evaluations or None)
+    return run_player(game, run, word, options)
 
 
 def run_of_player(game: Game, word: str, load_run: LoadRunFn) -> LoadedRun:
     """Reads the agent of a word "run:DIRECTORY@STEP"; raises ValueError if it is of another game."""
-    directory, _, at = parse_player(word).argument.partition("@")
+    spec = parse_player(word)
+    directory, _, at = spec.argument.partition("@")
     if not directory:
-        raise ValueError(f"player: got {word!r}, expected run:DIRECTORY")
+        raise ValueError(f"player: got {word!r}, expected {spec.kind}:DIRECTORY")
     run = load_run(directory, option_number(word, "step", at, int, 0) if at else None)
     check_run_game(run.config, game, f"player {word!r}")
     return run
@@ -161,37 +167,58 @@ def run_player(game: Game, run: LoadedRun, word: str, options: dict[str, str] | 
     options = options or {}
     simulations = option_number(word, "simulations", options.get("simulations", "0"), int, 0)
     kind = options.get("search", run.config.search.algorithm)
-    if kind not in ("gumbel", "puct", "alphabeta", "policy"):
-        raise ValueError(f"player {word!r}: got search={kind}, expected gumbel, puct, alphabeta or policy")
+    if kind not in ("gumbel", "puct", "policy"):
+        raise ValueError(f"player {word!r}: got search={kind}, expected gumbel, puct or policy")
     temperature = option_number(word, "temperature", options.get("temperature", "0"), float, 0.0)
     top_p = option_number(word, "top_p", options.get("top_p", "1"), float, 0.0)
     if not 0 < top_p <= 1:
         raise ValueError(f"player {word!r}: got top_p={top_p}, expected a number above 0, at most 1")
     resign = resign_value(word, options.get("resign"))
-    if resign is not None and kind not in ("gumbel", "puct"):
+    if resign is not None and kind == "policy":
         raise ValueError(f"player {word!r}: got resign with search={kind}, expected search=gumbel or puct")
-    # Only what decides the moves goes into the function, so that all steps of a run share one compiled program.
-    config = RunConfig(game=run.config.game, network=run.config.network, search=run.config.search)
-    if run.config.learner.symmetry == "training_and_search":
-        config = dataclasses.replace(config, learner=run.config.learner)
+    config = _what_decides_moves(run.config)
     if kind == "policy":
         choose = _policy_chooser(game, config, temperature, top_p)
     else:
         if top_p < 1:
             raise ValueError(f"player {word!r}: got top_p with search={kind}, expected search=policy")
-        simulations = simulations or config.search.simulations
-        if kind == "alphabeta":
-            if game.has_chance:
-                raise ValueError(f"player {word!r}: got search=alphabeta in a game with dice, expected another search")
-            if temperature > 0:
-                raise ValueError(f"player {word!r}: got temperature with search=alphabeta, expected another search")
-            choose = _alphabeta_chooser(game, config, simulations)
-        else:
-            choose = _search_chooser(game, config, simulations, kind, temperature, resign)
+        choose = _search_chooser(game, config, simulations or config.search.simulations, kind, temperature, resign)
     return Player(word, choose, run.variables)
 
 
+def alphabeta_player(game: Game, run: LoadedRun, word: str, evaluations: int | None = None) -> Player:
+    """Builds the player that searches by alpha-beta with an agent's network, deepened step by step.
+
+    Args:
+      game: the rules.
+      run: whose network evaluates.
+      word: the player's.
+      evaluations: of the network for a move; None: as many as the run's own search makes.
+
+    Raises:
+      ValueError: the game has dice.
+    """
+    if game.has_chance:
+        raise ValueError(f"player {word!r}: got alphabeta in a game with dice, expected another search")
+    config = _what_decides_moves(run.config)
+    choose = _alphabeta_chooser(game, config, evaluations or config.search.simulations)
+    return Player(word, choose, run.variables)
+
+
+def _what_decides_moves(config: RunConfig) -> RunConfig:
+    """Returns the part that a compiled choice depends on, so that all steps of a run share one program."""
+    needed = RunConfig(game=config.game, network=config.network, search=config.search)
+    if config.learner.symmetry == "training_and_search":
+        needed = dataclasses.replace(needed, learner=config.learner)
+    return needed
+
+
 def option_number(word: str, name: str, text: str, kind: type, least: float) -> Any:
+    """Returns the number of kind int or float that option `name` of a player's word says.
+
+    Raises:
+      ValueError: it is none, or below `least`.
+    """
     try:
         value = kind(text)
     except ValueError:

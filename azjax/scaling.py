@@ -24,13 +24,17 @@ _TRIES = 3
 """Of each move: other work on the machine makes a try slower, never faster."""
 
 
+_BUDGETS = {"run": "simulations", "alphabeta": "evaluations"}
+"""What a player's word calls its number of evaluations of the network."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scaled:
     """A player at one number of simulations."""
 
     player: str  # without the number
     word: str  # with it
-    simulations: int
+    simulations: int  # of alpha-beta: evaluations
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,13 +58,13 @@ def at_simulations(words: Sequence[str], numbers: Sequence[int]) -> list[Scaled]
     scaled = []
     for word in words:
         spec = parse_player(word)
-        options = [f"{name}={value}" for name, value in spec.options if name != "simulations"]
+        options = [f"{name}={value}" for name, value in spec.options if name not in _BUDGETS.values()]
         if spec.kind == "uct":
             base = ",".join(["uct", *options])
             scaled += [Scaled(player=base, word=",".join([f"uct:{n}", *options]), simulations=n) for n in numbers]
-        elif spec.kind == "run" and "search=policy" not in options:
-            base = ",".join([f"run:{spec.argument}", *options])
-            scaled += [Scaled(player=base, word=f"{base},simulations={n}", simulations=n) for n in numbers]
+        elif spec.kind in _BUDGETS and "search=policy" not in options:
+            base, budget = ",".join([f"{spec.kind}:{spec.argument}", *options]), _BUDGETS[spec.kind]
+            scaled += [Scaled(player=base, word=f"{base},{budget}={n}", simulations=n) for n in numbers]
     return scaled
 
 

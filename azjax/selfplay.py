@@ -124,7 +124,13 @@ def network_model(config: RunConfig, game: Game) -> Model:
 
 
 def search_policy(
-    config: RunConfig, game: Game, *, explore: bool, simulations: int | None = None, algorithm: str | None = None
+    config: RunConfig,
+    game: Game,
+    *,
+    explore: bool,
+    simulations: int | None = None,
+    algorithm: str | None = None,
+    run: Callable[..., mctx.PolicyOutput] | None = None,
 ) -> PolicyFn:
     """Builds the policy that plays by search.
 
@@ -133,30 +139,14 @@ def search_policy(
       game: the rules.
       explore: root noise and sampled moves (self-play); without: the strongest move.
       simulations, algorithm: in the place of the configured ones.
+      run: a policy with the arguments of `mctx.muzero_policy`, in the place of azjax's.
 
     Returns:
       A function of (variables, rng_key, states, temperature); temperature matters only when exploring.
     """
     search, model = config.search, network_model(config, game)
     num_simulations = simulations or search.simulations
-    if (algorithm or search.algorithm) == "gumbel":
-        run = functools.partial(
-            gumbel_policy,
-            max_num_considered_actions=search.considered_actions,
-            gumbel_scale=1.0 if explore else 0.0,
-            parallel=search.parallel,
-        )
-    else:
-        if search.dirichlet_alpha is None and explore:
-            raise ValueError("search.dirichlet_alpha: got None, expected a number (resolve_noise fills it in)")
-        run = functools.partial(
-            puct_policy,
-            dirichlet_fraction=search.dirichlet_fraction if explore else 0.0,
-            dirichlet_alpha=search.dirichlet_alpha or 1.0,
-            c_init=search.c_init,
-            c_base=search.c_base,
-            c_puct=search.c_puct,
-        )
+    run_search = run or _configured(config, game, algorithm or search.algorithm, explore)
 
     def policy(variables: Variables, rng_key: jax.Array, states: State, temperature: jax.Array) -> SearchOutput:
         root_key, search_key, move_key = jax.random.split(rng_key, 3)
@@ -164,7 +154,7 @@ def search_policy(
             game, model, variables, root_key, states, search.slots
         )
         legal = jax.vmap(game.legal_action_mask)(states) if slot_actions is None else slot_actions >= 0
-        output = run(
+        output = run_search(
             variables,
             search_key,
             root,
@@ -172,8 +162,6 @@ def search_policy(
             num_simulations,
             invalid_actions=(~legal).astype(jnp.float32),
             max_depth=search.max_depth,
-            has_chance=game.has_chance,
-            implementation=search.implementation,
         )
         found = SearchOutput(output.action, output.action_weights, legal, slot_actions, prior_cut, output.search_tree)
         if explore:
@@ -181,6 +169,30 @@ def search_policy(
         return found._replace(action=action_of(slot_actions, output.action))
 
     return policy
+
+
+def _configured(config: RunConfig, game: Game, algorithm: str, explore: bool) -> Callable[..., mctx.PolicyOutput]:
+    search = config.search
+    shared = {"has_chance": game.has_chance, "implementation": search.implementation}
+    if algorithm == "gumbel":
+        return functools.partial(
+            gumbel_policy,
+            max_num_considered_actions=search.considered_actions,
+            gumbel_scale=1.0 if explore else 0.0,
+            parallel=search.parallel,
+            **shared,
+        )
+    if search.dirichlet_alpha is None and explore:
+        raise ValueError("search.dirichlet_alpha: got None, expected a number (train.resolve fills it in)")
+    return functools.partial(
+        puct_policy,
+        dirichlet_fraction=search.dirichlet_fraction if explore else 0.0,
+        dirichlet_alpha=search.dirichlet_alpha or 1.0,
+        c_init=search.c_init,
+        c_base=search.c_base,
+        c_puct=search.c_puct,
+        **shared,
+    )
 
 
 def draw_move(rng_key: jax.Array, output: SearchOutput, temperature: float | jax.Array) -> jax.Array:

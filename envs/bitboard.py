@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,8 @@ import numpy as np
 
 from envs.core import register_state
 
-_WORD_BITS = 32
+WORD_BITS = 32
+_Set = TypeVar("_Set")
 
 
 @register_state
@@ -20,7 +22,7 @@ class Bits:
     words: tuple[jax.Array, ...]  # each uint32[]
 
     def _zip(self, other: "Bits", operation: Callable[[jax.Array, jax.Array], jax.Array]) -> "Bits":
-        return Bits(tuple(operation(a, b) for a, b in zip(self.words, other.words, strict=True)))
+        return type(self)(tuple(operation(a, b) for a, b in zip(self.words, other.words, strict=True)))
 
     def __and__(self, other: "Bits") -> "Bits":
         return self._zip(other, jnp.bitwise_and)
@@ -32,7 +34,7 @@ class Bits:
         return self._zip(other, jnp.bitwise_xor)
 
     def __invert__(self) -> "Bits":
-        return Bits(tuple(~word for word in self.words))
+        return type(self)(tuple(~word for word in self.words))
 
     def any(self) -> jax.Array:
         """Returns bool[]: some square is set."""
@@ -49,9 +51,9 @@ class Bits:
         return total.astype(jnp.int32)
 
 
-def select(condition: jax.Array, a: Bits, b: Bits) -> Bits:
-    """Returns `a` where `condition` bool[] holds, else `b`."""
-    return Bits(tuple(jnp.where(condition, x, y) for x, y in zip(a.words, b.words, strict=True)))
+def select(condition: jax.Array, a: _Set, b: _Set) -> _Set:
+    """Returns the set `a` where `condition` bool[] holds, else `b`."""
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +67,8 @@ class Grid:
     columns: int
 
     def __post_init__(self):
-        if not (1 <= self.columns <= _WORD_BITS and self.rows >= 1):
-            raise ValueError(f"grid: got {self.rows} x {self.columns}, expected 1 to {_WORD_BITS} columns")
+        if not (1 <= self.columns <= WORD_BITS and self.rows >= 1):
+            raise ValueError(f"grid: got {self.rows} x {self.columns}, expected 1 to {WORD_BITS} columns")
 
     @property
     def squares(self) -> int:
@@ -74,7 +76,7 @@ class Grid:
 
     @property
     def rows_per_word(self) -> int:
-        return min(_WORD_BITS // self.columns, self.rows)
+        return min(WORD_BITS // self.columns, self.rows)
 
     @property
     def num_words(self) -> int:
@@ -135,9 +137,7 @@ class Grid:
         """Moves every square one row down."""
         top = jnp.uint32(self._squares_per_word - self.columns)
         carried = (jnp.uint32(0), *(word >> top for word in bits.words[:-1]))
-        moved = (
-            word << jnp.uint32(self.columns) if self.columns < _WORD_BITS else jnp.uint32(0) for word in bits.words
-        )
+        moved = (word << jnp.uint32(self.columns) if self.columns < WORD_BITS else jnp.uint32(0) for word in bits.words)
         return Bits(tuple(m | c for m, c in zip(moved, carried, strict=True))) & self.full()
 
     def north(self, bits: Bits) -> Bits:
@@ -145,9 +145,7 @@ class Grid:
         top = jnp.uint32(self._squares_per_word - self.columns)
         first_row = jnp.uint32((1 << self.columns) - 1)
         carried = (*((word & first_row) << top for word in bits.words[1:]), jnp.uint32(0))
-        moved = (
-            word >> jnp.uint32(self.columns) if self.columns < _WORD_BITS else jnp.uint32(0) for word in bits.words
-        )
+        moved = (word >> jnp.uint32(self.columns) if self.columns < WORD_BITS else jnp.uint32(0) for word in bits.words)
         return Bits(tuple(m | c for m, c in zip(moved, carried, strict=True)))
 
     def grow(self, bits: Bits) -> Bits:
@@ -176,6 +174,11 @@ class Grid:
                 words = jnp.where((plane == p) & (word_of == w), word, words)
         marked = ((words >> bit_of.astype(np.uint32)) & 1).astype(jnp.float32)
         return jnp.moveaxis(marked.reshape(len(sets), self.rows, self.columns), 0, -1)
+
+    def members(self, bits: Bits) -> np.ndarray:
+        """Returns bool[squares] of a set on the host: no program is compiled for it."""
+        words, in_word = [int(word) for word in bits.words], self._squares_per_word
+        return np.array([words[square // in_word] >> square % in_word & 1 for square in range(self.squares)], bool)
 
     def to_rows(self, bits: Bits) -> jax.Array:
         """Returns uint32[rows], bit c of each row its column c: one array, where a board has many words."""

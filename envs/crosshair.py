@@ -32,6 +32,7 @@ from envs.core import (
     register_state,
     square_name,
 )
+from envs.long_board import grid_of
 
 _MAX_SIZE = 32
 
@@ -90,7 +91,7 @@ class Crosshair(Game):
 
     @functools.cached_property
     def grid(self) -> Grid:
-        return Grid(self.size, self.size)
+        return grid_of(self.size, self.size)
 
     def init(self, rng_key: jax.Array) -> CrosshairState:
         del rng_key
@@ -198,7 +199,12 @@ class Crosshair(Game):
         """Places a stone of the mover, pinches, then flips crosscuts in simultaneous waves until none is left."""
         grid = self.grid
         stone = grid.square(square.astype(jnp.int32))
-        steps: list[tuple[Callable[[Bits], Bits], ...]] = [(grid.north,), (grid.south,), (grid.east,), (grid.west,)]
+        steps: list[tuple[Callable[[Bits], Bits], ...]] = [
+            (grid.north,),
+            (grid.south,),
+            (grid.east,),
+            (grid.west,),
+        ]
         if self.diagonal_pinch:
             steps += [(a, b) for a in (grid.north, grid.south) for b in (grid.east, grid.west)]
         flipped = grid.empty()

@@ -86,6 +86,7 @@ class Go(Game):
 
     @functools.cached_property
     def board(self) -> Board:
+        """The points, and what moves do to the stones on them."""
         return Board(self.size)
 
     @property

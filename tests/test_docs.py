@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 import shlex
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from azjax.presets import preset
 from envs.check import check_game
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 PLACEHOLDERS = {"COMMAND", "DIR", "DIRECTORY", "GAME", "NAME", "FILE.py:NAME"}
 
 
@@ -24,8 +25,12 @@ def commands(page: Path) -> list[list[str]]:
     """The words of every azjax command of a page, in a block of commands or between backticks."""
     text = page.read_text(encoding="utf-8")
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
-    lines += re.findall(r"`(azjax [^`]+)`", text)
-    words = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("azjax ")]
+    lines += re.findall(r"`((?:python -m )?azjax [^`]+)`", text)
+    words = [
+        shlex.split(line, comments=True)[1:]
+        for line in (line.removeprefix("python -m ") for line in lines)
+        if line.startswith("azjax ")
+    ]
     return [line for line in words if len(line) > 1 and not PLACEHOLDERS & set(line)]
 
 
@@ -72,6 +77,33 @@ def test_who_takes_the_readmes_last_counter_wins(tmp_path):
     assert game.returns(state).tolist() == [-1.0, 1.0]  # the eighth move is the second player's
 
 
+def run_block(folder: Path, page: str, mark: str) -> None:
+    """Runs the block of a page's Python that holds `mark`."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if mark in block]
+    path = folder / "block.py"
+    path.write_text(block, encoding="utf-8")
+    runpy.run_path(str(path))
+
+
+def test_the_pages_network_has_the_shapes_that_it_says(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs/own_network.md").read_text(encoding="utf-8")
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class PooledNet(" in block]
+    (tmp_path / "pooled.py").write_text(block, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    run_block(tmp_path, "docs/own_network.md", "num_parameters(")
+    # 6 planes: 54 * 32 + 32; a block: 9 * 32 * 32 + 32, 32 * 32 + 32, 64; heads: 1568 * 49 + 49, 1568 * 32 + 32, 33
+    assert capsys.readouterr().out == f"{1760 + 3 * (9248 + 1056 + 64) + 76881 + 50208 + 33} (2, 49) (2, 1)\n"
+    del sys.modules["pooled"]
+
+
+def test_the_search_of_the_api_page_runs(tmp_path, capsys):
+    run_block(tmp_path, "docs/api/index.md", "puct_policy")
+    actions, shape = capsys.readouterr().out.rsplit(" (", 1)
+    assert all(0 <= int(action) < 9 for action in actions.strip("[]").split())
+    assert shape == "8, 9)\n"
+
+
 def test_pages_hold_commands():
     assert len(ALL_COMMANDS) > 20
 
@@ -85,11 +117,46 @@ def test_commands_are_ones_that_azjax_takes(page, words):
         configure(preset("quick", words[1]), line.settings)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_fields_are_ones_that_a_run_takes(page):
+    text = page.read_text(encoding="utf-8")
+    settings = [shlex.split(words) for words in re.findall(r"`(--[a-z]+\.[a-z_-]+ [^`]+)`", text)]
+    for words in settings:
+        if not any(word.isupper() for word in words):  # N stands for a number, NAME for a name
+            line = parse(["train", "crosshair", *words])
+            assert line is not None
+            configure(preset("quick", "crosshair"), line.settings)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page):
-    targets = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) + re.findall(r'<img src="([^"]+)"', text)
     missing = [t for t in targets if not t.startswith("https://") and not (page.parent / t).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_and_tests_that_a_page_names_are_there(page):
+    named = re.findall(r"`((?:azjax|envs|experiments|tests|docs)/[\w./]+\.\w+)(?:::(\w+))?`", page.read_text("utf-8"))
+    assert [path for path, _ in named if not (ROOT / path).is_file()] == []
+    tests = [(path, test) for path, test in named if test]
+    assert [test for path, test in tests if f"def {test}(" not in (ROOT / path).read_text("utf-8")] == []
+
+
+def test_every_statement_of_the_papers_says_where():
+    """The rows of paper.md's tables with three columns, but for those that say that azjax has nothing there."""
+    text = (ROOT / "docs/paper.md").read_text(encoding="utf-8").partition("## Presets that are not")[0]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if len(row) == 3 and row[0] not in ("the source", "the article", "---")]
+    assert len(rows) > 60
+    assert [row[0] for row in rows if not re.search(r"`(azjax|envs|experiments|tests)/", row[2])] == []
+
+
+def test_the_site_lists_every_page():
+    """`make docs` says so too, later."""
+    listed = set(re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M))
+    assert listed == {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.name != "README.md"}
 
 
 def test_the_architecture_names_every_file():

@@ -1,12 +1,14 @@
-"""Self-play beside the network alone, and beside the same self-play with mctx's search, in turns."""
+"""Self-play beside the network alone, and beside the same self-play with mctx's policy, in turns."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import mctx
 from jax.sharding import Mesh, PartitionSpec
 
 from azjax import network
@@ -47,9 +49,10 @@ def bench_selfplay(
     lanes: int,
     simulations: int,
     seconds: float,
+    algorithm: str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Measures self-play against the network alone, and against the same self-play with mctx's search.
+    """Measures self-play against the network alone, and against the same self-play with mctx's policy.
 
     Self-play is in its steady state: lanes are warmed up for two games, so that they stand at all stages. Nodes are
     counted in every search's tree: a simulation that ends at a terminal node seen before evaluates nothing. The network
@@ -61,6 +64,7 @@ def bench_selfplay(
       lanes: games side by side, over all devices.
       simulations: of each search.
       seconds: of self-play; a third of it for each reference.
+      algorithm: puct (beside mctx.muzero_policy) or gumbel (beside mctx.gumbel_muzero_policy); None: the run's own.
       say: is told what is going on.
 
     Returns:
@@ -72,13 +76,12 @@ def bench_selfplay(
     mesh = make_mesh(0)
     if lanes % mesh.size:
         raise ValueError(f"--lanes: got {lanes}, expected a multiple of the {mesh.size} devices")
-    config = _config(game, run, lanes, simulations)
+    config = _config(game, run, lanes, simulations, algorithm)
     fresh_key, lanes_key, warm_key, key = jax.random.split(jax.random.key(0), 4)
     variables = run.variables if run is not None else network.init(config.network, game, fresh_key)
     say(f"{game.id}, {lanes} games on {mesh.size} x {mesh.devices.flat[0].device_kind}: compiling")
     ours = _selfplay(config, game, mesh)
-    searched_by_mctx = dataclasses.replace(config, search=dataclasses.replace(config.search, implementation="mctx"))
-    mctx = _selfplay(searched_by_mctx, game, mesh)
+    theirs = None if game.has_chance else _selfplay(config, game, mesh, _theirs(config))  # mctx has no dice here
     forward = _forward(config, game, mesh)
 
     state = start_lanes(game, lanes_key, lanes)
@@ -86,20 +89,24 @@ def bench_selfplay(
     for ply in range(min(2 * game.max_plies, 200)):
         state, _, _ = jax.block_until_ready(ours(variables, jax.random.fold_in(warm_key, ply), state))
     observations = jax.jit(jax.vmap(game.observe))(state.state)
-    jax.block_until_ready((mctx(variables, key, state), forward(variables, observations)))
+    jax.block_until_ready(forward(variables, observations))
+    if theirs:
+        jax.block_until_ready(theirs(variables, key, state))
 
     by_ours, by_mctx, alone = Tally(), Tally(), Tally()
     for turn in range(ROUNDS):
         turn_key = jax.random.fold_in(key, turn)
         state = _play_for(by_ours, seconds / ROUNDS, ours, variables, turn_key, state)
-        _play_for(by_mctx, seconds / ROUNDS / 3, mctx, variables, turn_key, state)
+        if theirs:
+            _play_for(by_mctx, seconds / ROUNDS / 3, theirs, variables, turn_key, state)
         _evaluate_for(alone, seconds / ROUNDS / 3, forward, variables, observations)
         say(
             f"turn {turn + 1} of {ROUNDS}: {by_ours.nodes / by_ours.seconds:,.0f} new nodes/s,"
             f" the network alone {alone.nodes / alone.seconds:,.0f}/s"
         )
     asked = lanes * simulations  # in a ply
-    case = f"self-play {game.id}, {config.network.kind}, {simulations} simulations, {lanes} games"
+    algorithm = config.search.algorithm
+    case = f"self-play {game.id}, {config.network.kind}, {algorithm}, {simulations} simulations, {lanes} games"
     return {
         **machine(mesh.size),
         "rows": [
@@ -113,8 +120,8 @@ def bench_selfplay(
             comparison(
                 case,
                 asked * by_ours.plies / by_ours.seconds,
-                asked * by_mctx.plies / by_mctx.seconds,
-                "the same self-play with mctx's search",
+                asked * by_mctx.plies / by_mctx.seconds if theirs else None,
+                f"the same self-play with mctx.{'gumbel_' if algorithm == 'gumbel' else ''}muzero_policy",
                 "simulations/s",
             ),
         ],
@@ -123,21 +130,40 @@ def bench_selfplay(
     }
 
 
-def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int) -> RunConfig:
+def _theirs(config: RunConfig) -> functools.partial:
+    """Returns mctx's policy with the run's constants."""
+    search = config.search
+    if search.algorithm == "gumbel":
+        return functools.partial(mctx.gumbel_muzero_policy, max_num_considered_actions=search.considered_actions)
+    return functools.partial(
+        mctx.muzero_policy,
+        dirichlet_fraction=search.dirichlet_fraction,
+        dirichlet_alpha=search.dirichlet_alpha,
+        pb_c_init=search.c_init if search.c_puct is None else search.c_puct,
+        pb_c_base=search.c_base,
+    )
+
+
+def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int, algorithm: str | None = None) -> RunConfig:
     if run is not None:
         check_run_game(run.config, game, "--run")
     base = run.config if run is not None else preset("quick", game.id)
+    algorithm = algorithm or base.search.algorithm
     changed = dataclasses.replace(
         base,
-        search=dataclasses.replace(base.search, simulations=simulations, implementation="azjax", parallel=False),
+        search=dataclasses.replace(
+            base.search, algorithm=algorithm, simulations=simulations, implementation="azjax", parallel=False
+        ),
         selfplay=dataclasses.replace(base.selfplay, lanes=lanes),
     )
     return resolve(changed, game)
 
 
-def _selfplay(config: RunConfig, game: Game, mesh: Mesh) -> SelfPlayFn:
-    """Compiles one ply of self-play over the mesh."""
-    search = search_policy(config, game, explore=True)
+def _selfplay(
+    config: RunConfig, game: Game, mesh: Mesh, run: Callable[..., mctx.PolicyOutput] | None = None
+) -> SelfPlayFn:
+    """Compiles one ply of self-play over the mesh; `run` as in `search_policy`."""
+    search = search_policy(config, game, explore=True, run=run)
 
     def ply(variables: Variables, rng_key: jax.Array, lanes: Lanes) -> tuple[Lanes, jax.Array, Any]:
         nodes = []

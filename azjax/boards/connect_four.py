@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from azjax.boards.drawing import Drawing, Zone
-from azjax.boards.squares import Squares, members
+from azjax.boards.squares import Squares
 from azjax.boards.svg import INK, MUTED, circle, rect, ring, tag, text
 from envs.bitboard import Grid
 from envs.connect_four import ConnectFour, ConnectFourState
@@ -19,7 +19,7 @@ def draw(game: ConnectFour, state: ConnectFourState, before: ConnectFourState | 
     """Draws a position; four in a row are ringed, else the last disc."""
     del game, before
     grid = Grid(_ROWS, _COLUMNS)
-    sides = members(grid, state.mine), members(grid, state.theirs)
+    sides = grid.members(state.mine), grid.members(state.theirs)
     first, second = sides if int(state.ply) % 2 == 0 else sides[::-1]
     parts = []
     for square in range(_ROWS * _COLUMNS):

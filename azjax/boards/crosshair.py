@@ -1,7 +1,7 @@
 """Crosshair: the row and the column of the last stone are lit, stones that changed colour are ringed."""
 
 from azjax.boards.drawing import Drawing
-from azjax.boards.squares import Squares, members, side_of
+from azjax.boards.squares import Squares, side_of
 from azjax.boards.svg import FIRST, LIT, MARK, PAPER, SECOND, circle, line, rect, ring
 from envs.core import column_name
 from envs.crosshair import Crosshair, CrosshairState
@@ -18,7 +18,7 @@ def draw(game: Crosshair, state: CrosshairState, before: CrosshairState | None, 
     del action
     side = side_of(game.size)
     squares = Squares(game.size, game.size, side, 36, 36)
-    red, blue = members(game.grid, state.red), members(game.grid, state.blue)
+    red, blue = game.grid.members(state.red), game.grid.members(state.blue)
     last, over = int(state.last), int(state.winner) >= 0
     row, column = divmod(last, game.size)
 
@@ -34,7 +34,7 @@ def draw(game: Crosshair, state: CrosshairState, before: CrosshairState | None, 
             parts.append(squares.filled(square, LIT, stroke=_GRID))
     flipped = set()
     if before is not None:
-        was_red, was_blue = members(game.grid, before.red), members(game.grid, before.blue)
+        was_red, was_blue = game.grid.members(before.red), game.grid.members(before.blue)
         flipped = {s for s in range(game.num_actions) if (red[s] and was_blue[s]) or (blue[s] and was_red[s])}
     for square in range(game.num_actions):
         x, y = squares.middle(square)

@@ -1,7 +1,7 @@
 """Othello: discs on green; the disc placed last has a dot, those it turned a ring."""
 
 from azjax.boards.drawing import Drawing
-from azjax.boards.squares import Squares, members, side_of
+from azjax.boards.squares import Squares, side_of
 from azjax.boards.svg import MARK, circle, ring, text
 from envs.core import column_name
 from envs.othello import Othello, OthelloState
@@ -40,5 +40,5 @@ def draw(game: Othello, state: OthelloState, before: OthelloState | None, action
 
 
 def _sides(game: Othello, state: OthelloState):
-    sides = members(game.grid, state.mine), members(game.grid, state.theirs)
+    sides = game.grid.members(state.mine), game.grid.members(state.theirs)
     return sides if int(state.ply) % 2 == 0 else sides[::-1]

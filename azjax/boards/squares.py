@@ -4,11 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from azjax.boards.drawing import Zone
 from azjax.boards.svg import MUTED, number, rect, tag, text
-from envs.bitboard import Bits, Grid
 
 EDGE = 26
 """Width of the margin that holds the letters and numbers."""
@@ -72,10 +69,3 @@ class Squares:
 def side_of(squares: int, least: float = 14) -> float:
     """Returns the side of a square of which so many make a board about 440 wide."""
     return max(least, float(number(min(64, 440 / squares))))
-
-
-def members(grid: Grid, bits: Bits) -> np.ndarray:
-    """Returns bool[rows * columns] of a set of squares, on the host: no program is compiled for it."""
-    words = [int(word) for word in bits.words]
-    in_word = grid.rows_per_word * grid.columns
-    return np.array([words[square // in_word] >> square % in_word & 1 for square in range(grid.squares)], bool)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from azjax.boards.drawing import Drawing
-from azjax.boards.squares import EDGE, Squares, members
+from azjax.boards.squares import EDGE, Squares
 from azjax.boards.svg import FIRST, INK, LIT, SECOND, cross, line, ring
 from envs.bitboard import Grid
 from envs.core import column_name
@@ -41,5 +41,5 @@ def draw(game: TicTacToe, state: TicTacToeState, before: TicTacToeState | None, 
 
 def both_sides(grid: Grid, state: TicTacToeState) -> tuple[np.ndarray, np.ndarray]:
     """Returns the squares of player 0 and of player 1, bool[squares] each."""
-    sides = members(grid, state.mine), members(grid, state.theirs)
+    sides = grid.members(state.mine), grid.members(state.theirs)
     return sides if int(state.ply) % 2 == 0 else sides[::-1]

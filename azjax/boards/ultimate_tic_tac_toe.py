@@ -1,7 +1,7 @@
 """Ultimate tic-tac-toe: the boards where a mark may go are lit, boards that are won bear their winner's mark."""
 
 from azjax.boards.drawing import Drawing
-from azjax.boards.squares import EDGE, Squares, members
+from azjax.boards.squares import EDGE, Squares
 from azjax.boards.svg import FIRST, INK, LIT, MARK, SECOND, cross, line, rect, ring
 from envs.bitboard import Grid
 from envs.core import column_name
@@ -21,7 +21,7 @@ def draw(
     """Draws a position on the page of nine by nine squares."""
     del before
     grid = Grid(9, 9)
-    sides, won = (members(grid, state.mine), members(grid, state.theirs)), (int(state.mine_won), int(state.theirs_won))
+    sides, won = (grid.members(state.mine), grid.members(state.theirs)), (int(state.mine_won), int(state.theirs_won))
     if int(state.ply) % 2:
         sides, won = sides[::-1], won[::-1]
     closed = int(state.closed)

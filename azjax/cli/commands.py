@@ -118,7 +118,7 @@ def bench(options: Bench) -> int:
     """azjax bench."""
     from rich.console import Console
 
-    from azjax.bench import bench_games, bench_search, bench_selfplay, bench_table, programs_table
+    from azjax.bench import bench_games, bench_search, bench_selfplay, bench_table, bench_train, programs_table
     from azjax.cli.start import start
     from azjax.rundir import load_run
 
@@ -127,18 +127,22 @@ def bench(options: Bench) -> int:
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
+    run = None if options.run is None else load_run(str(options.run), None)
     report: dict[str, Any] = {"rows": []}
     for case in dict.fromkeys(options.cases):
         if case == "games":
             part = bench_games(options.games, say)
         elif case == "search":
             part = bench_search(say)
+        elif case == "train":
+            part = bench_train(game, run, seconds=options.seconds, say=say)
         else:
             part = bench_selfplay(
                 game,
-                None if options.run is None else load_run(str(options.run), None),
+                run,
                 lanes=options.lanes,
                 simulations=options.simulations,
+                algorithm=options.algorithm,
                 seconds=options.seconds,
                 say=say,
             )

@@ -122,28 +122,32 @@ class Bench:
     """Measure throughput beside a reference, both in this process."""
 
     cases: Positional[
-        Annotated[tuple[Literal["games", "search", "selfplay"], ...], arg(metavar="{games,search,selfplay}...")]
+        Annotated[
+            tuple[Literal["games", "search", "selfplay", "train"], ...], arg(metavar="{games,search,selfplay,train}...")
+        ]
     ]
     """What to measure. games: the rules, beside pgx's; search: the tree alone, beside mctx's; selfplay: beside the
-    network alone and mctx."""
+    network alone and mctx; train: whole steps of the quick preset, or of the run's, beside the same with mctx."""
     games: Annotated[tuple[str, ...], arg(metavar="GAME ...")] = ()
     """games: those to measure; all when left out."""
     game: str = "crosshair"
-    """selfplay: the game's name."""
+    """selfplay, train: the game's name."""
     run: Directory = None
-    """selfplay: play with this run's network; a fresh one when left out."""
+    """selfplay, train: play with this run's configuration and network; else the quick preset's and a fresh one."""
     seconds: float = 60.0
-    """selfplay: time of the measurement."""
+    """selfplay, train: time of the measurement."""
     lanes: int = 256
     """selfplay: games side by side."""
     simulations: int = 64
     """selfplay: of each search."""
+    algorithm: Literal["puct", "gumbel"] | None = None
+    """selfplay: of the search; the run's own when left out."""
     json: Json = False
     """Print one JSON object."""
 
     def __post_init__(self):
         if not self.cases:
-            raise ValueError("bench: got nothing to measure, expected games, search or selfplay")
+            raise ValueError("bench: got nothing to measure, expected games, search, selfplay or train")
         if not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
         check_at_least("lanes", self.lanes, 1)

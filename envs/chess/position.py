@@ -45,6 +45,7 @@ class Move(NamedTuple):
 
     @property
     def uci(self) -> str:
+        """The move as UCI writes it, such as e2e4 or a7a8q."""
         return f"{square_name(self.source)}{square_name(self.target)}{self.promotion}"
 
 
@@ -100,6 +101,7 @@ class Position:
 
     @functools.cached_property
     def legal_moves(self) -> tuple[Move, ...]:
+        """Every legal move; those of a game that a draw has ended too."""
         return tuple(move for move in self._moves() if not self._leaves_king_attacked(move))
 
     def legal_moves_of(self, piece: str, target: int) -> list[Move]:
@@ -108,10 +110,12 @@ class Position:
         return [move for move in moves if not self._leaves_king_attacked(move)]
 
     def is_legal(self, move: Move) -> bool:
+        """Whether the player to move may make it."""
         return self.is_own(move.source) and move in self.legal_moves_of(self.board[move.source].lower(), move.target)
 
     @property
     def in_check(self) -> bool:
+        """Whether the king of the player to move is attacked."""
         return _is_attacked(self.board, self._king(self.turn), 1 - self.turn)
 
     @property
@@ -121,6 +125,7 @@ class Position:
 
     @property
     def can_take_en_passant(self) -> bool:
+        """Whether a legal move takes en passant: only then does the square tell positions apart."""
         return any(self.is_en_passant(move) for move in self.legal_moves)
 
     @property

@@ -1,6 +1,5 @@
 """Benchmarks: what is counted, and the shape of what is told. How fast it is, is no test."""
 
-import dataclasses
 import importlib
 import json
 
@@ -15,7 +14,8 @@ from azjax.bench import bench_table
 from azjax.bench.games import count_operations
 from azjax.bench.parallel import Setting
 from azjax.bench.search import Case, _depth, _ours, _program
-from azjax.bench.selfplay import ROUNDS, Tally, _config, _forward, _play_for, _selfplay
+from azjax.bench.selfplay import ROUNDS, Tally, _config, _forward, _play_for, _selfplay, _theirs
+from azjax.bench.train import LEAST_TURNS, bench_train
 from azjax.bench.turns import in_turns
 from azjax.cli import main
 from azjax.config import NetworkConfig
@@ -23,16 +23,16 @@ from azjax.players import LoadedRun
 from azjax.presets import preset
 from azjax.selfplay import start_lanes
 from azjax.step import make_mesh
+from tests.azjax.tiny_run import TINY
 
 GAME = envs.make("tic_tac_toe")
 LANES, SIMULATIONS = 16, 4
 
 
-def played(implementation: str, plies: int) -> list[int]:
+def played(by_mctx: bool, plies: int) -> list[int]:
     """New nodes in each ply from the start."""
     config = _config(GAME, None, LANES, SIMULATIONS)
-    config = dataclasses.replace(config, search=dataclasses.replace(config.search, implementation=implementation))
-    program = _selfplay(config, GAME, make_mesh(0))  # what the command compiles too
+    program = _selfplay(config, GAME, make_mesh(0), _theirs(config) if by_mctx else None)  # as the command does
     variables = network.init(config.network, GAME, jax.random.key(1))
     state, nodes = start_lanes(GAME, jax.random.key(0), LANES), []
     for ply in range(plies):
@@ -43,7 +43,7 @@ def played(implementation: str, plies: int) -> list[int]:
 
 @pytest.mark.slow
 def test_every_simulation_of_an_opening_is_a_new_node_and_near_the_end_not():
-    nodes = played("azjax", 9)
+    nodes = played(False, 9)
     # No game ends within four plies of the start, where every simulation adds a node.
     assert nodes[0] == LANES * SIMULATIONS
     # In the last plies some descents end at terminal nodes that are in the tree already.
@@ -52,7 +52,7 @@ def test_every_simulation_of_an_opening_is_a_new_node_and_near_the_end_not():
 
 @pytest.mark.slow
 def test_mctx_adds_a_node_with_every_simulation():
-    assert played("mctx", 9) == [LANES * SIMULATIONS] * 9
+    assert played(True, 9) == [LANES * SIMULATIONS] * 9
 
 
 def test_turns_add_up():
@@ -88,6 +88,17 @@ def test_the_command_tells_its_shape(capsys):
     assert [row["unit"] for row in report["rows"]] == ["new nodes/s", "simulations/s"]
     assert len([line for line in said.err.splitlines() if line.startswith("turn ")]) == ROUNDS
     assert bench_table(report).row_count == 2
+
+
+def test_whole_steps_are_measured_beside_those_with_mctx():
+    said = []
+    run = LoadedRun(TINY, network.init(TINY.network, GAME, jax.random.key(1)), 7)
+    report = bench_train(GAME, run, seconds=0.01, say=said.append)
+    (row,) = report["rows"]
+    assert row["case"] == "train tic_tac_toe, puct, 4 simulations, 8 games, 2 updates of 16"
+    assert row["unit"] == "plies/s" and row["ratio"] == pytest.approx(row["ours"] / row["reference"], rel=1e-2)
+    assert len([line for line in said if line.startswith("turn ")]) == LEAST_TURNS
+    assert report["step"]["selfplay_seconds"] > 0 and report["step"]["learning_seconds"] > 0  # split on CPU
 
 
 def test_a_run_of_another_game_is_refused():

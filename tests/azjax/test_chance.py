@@ -12,7 +12,7 @@ from azjax.arena import play_match
 from azjax.config import LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfPlayConfig
 from azjax.openings import random_openings
 from azjax.play import Session
-from azjax.players import LoadedRun, make_player, run_player
+from azjax.players import LoadedRun, alphabeta_player, make_player
 from azjax.search import TreeSearch, begin_search, game_model, gumbel_policy, num_slots, puct_policy, uct_policy
 from azjax.step import Step, make_mesh
 from envs.chance import num_outcomes, play_chance, start_games
@@ -277,4 +277,4 @@ def test_outcomes_are_drawn_by_their_probability():
 
 def test_alpha_beta_is_refused():
     with pytest.raises(ValueError, match=r"alphabeta in a game with dice"):
-        run_player(GAME, LoadedRun(CONFIG, {}, 0), "run:x", {"search": "alphabeta"})
+        alphabeta_player(GAME, LoadedRun(CONFIG, {}, 0), "alphabeta:x")

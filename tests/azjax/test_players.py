@@ -43,7 +43,7 @@ def test_a_players_word(word, kind, argument, options):
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("stockfish", "player: got 'stockfish', expected random, uct:400, run:runs/NAME, solver"),
+        ("stockfish", "player: got 'stockfish', expected random, uct:400, run:runs/NAME, alphabeta:runs/NAME, solver"),
         ("", "player: got '', expected random"),
         ("Random", "player: got 'Random', expected random"),
         ("random,c=1", "player 'random,c=1': got option 'c=1', expected no options"),
@@ -83,8 +83,8 @@ def loaded() -> LoadedRun:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("search=mcts", "got search=mcts, expected gumbel, puct, alphabeta or policy"),
-        ("search=alphabeta,temperature=1", "got temperature with search=alphabeta, expected another search"),
+        ("search=mcts", "got search=mcts, expected gumbel, puct or policy"),
+        ("search=alphabeta", "got search=alphabeta, expected gumbel, puct or policy"),
         ("search=policy,top_p=0", "got top_p=0.0, expected a number above 0, at most 1"),
         ("search=policy,top_p=1.5", "got top_p=1.5, expected a number above 0, at most 1"),
         ("top_p=0.5", "got top_p with search=puct, expected search=policy"),
@@ -163,7 +163,7 @@ def positions():
         "run:a,simulations=6",
         "run:a,search=gumbel,simulations=6",
         pytest.param("run:a,simulations=6,temperature=2", marks=pytest.mark.slow),
-        "run:a,search=alphabeta,simulations=6",
+        "alphabeta:a,evaluations=6",
         "run:a,search=policy",
         "run:a,search=policy,temperature=5,top_p=0.95",
     ],

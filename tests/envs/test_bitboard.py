@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 from envs.bitboard import Grid, select
+from envs.long_board import LongGrid, grid_of
 
 _SIZES = [(1, 1), (5, 9), (6, 7), (19, 19), (2, 32), (4, 17), (32, 1)]
+_GRIDS = [*(Grid(*size) for size in _SIZES), *(LongGrid(*size) for size in _SIZES)]
 
 
 def _moved(board, rows, columns):
@@ -18,9 +20,9 @@ def _moved(board, rows, columns):
     return result
 
 
-@pytest.mark.parametrize("size", _SIZES)
-def test_moves_sets_and_counts_equal_numpy(size):
-    grid = Grid(*size)
+@pytest.mark.parametrize("grid", _GRIDS, ids=str)
+def test_moves_sets_and_counts_equal_numpy(grid):
+    size = (grid.rows, grid.columns)
     rng = np.random.default_rng(0)
     boards = rng.random((8, grid.squares)) < 0.5
     boards[0], boards[1] = False, True
@@ -76,8 +78,8 @@ def test_moves_sets_and_counts_equal_numpy(size):
     assert np.array_equal(single[1:], np.eye(grid.squares, dtype=bool))
 
 
-def test_rows_columns_and_constants():
-    grid = Grid(5, 9)
+@pytest.mark.parametrize("grid", [Grid(5, 9), LongGrid(5, 9)], ids=str)
+def test_rows_columns_and_constants(grid):
     board = np.zeros((5, 9), bool)
     board[3] = True
     assert np.array_equal(grid.unpack(grid.row(3)).reshape(5, 9), board)
@@ -86,7 +88,11 @@ def test_rows_columns_and_constants():
     assert np.array_equal(grid.unpack(grid.column(8)).reshape(5, 9), board)
     assert grid.unpack(grid.full()).all()
     assert not grid.unpack(grid.empty()).any()
-    assert (grid.rows_per_word, grid.num_words) == (3, 2)
+
+
+def test_words_are_filled_with_whole_rows():
+    assert (Grid(5, 9).rows_per_word, Grid(5, 9).num_words) == (3, 2)
+    assert grid_of(16, 16) == Grid(16, 16) and grid_of(17, 17) == LongGrid(17, 17)
 
 
 @pytest.mark.parametrize("size", [(3, 33), (3, 0), (0, 3)])
@@ -96,7 +102,7 @@ def test_impossible_grids_are_refused(size):
 
 
 @pytest.mark.parametrize("size", [(5, 9), (2, 32), (19, 19), (4, 4)])
-def test_rows_as_numbers_and_lines_through_a_square(size):
+def test_rows_as_numbers(size):
     grid = Grid(*size)
     boards = np.random.default_rng(1).random((4, grid.squares)) < 0.5
 
@@ -110,7 +116,13 @@ def test_rows_as_numbers_and_lines_through_a_square(size):
     assert (np.asarray(again) == boards).all()
     bits = boards.reshape(-1, *size) * (np.uint64(1) << np.arange(size[1], dtype=np.uint64))
     assert np.asarray(rows).tolist() == bits.sum(-1, dtype=np.uint64).tolist()
+
+
+@pytest.mark.parametrize("grid", _GRIDS, ids=str)
+def test_lines_through_a_square_and_its_members(grid):
     squares = np.arange(grid.squares, dtype=np.int32)
     lines = jax.jit(jax.vmap(lambda square: grid.unpack(grid.lines_through(square))))(squares)
-    row, column = np.divmod(squares, size[1])
-    assert (np.asarray(lines) == (row[:, None] == row) | (column[:, None] == column)).all()
+    row, column = np.divmod(squares, grid.columns)
+    expected = (row[:, None] == row) | (column[:, None] == column)
+    assert (np.asarray(lines) == expected).all()
+    assert (grid.members(grid.lines_through(squares[-1])) == expected[-1]).all()
