@@ -282,11 +282,10 @@ def draw(path: Path, games: dict[str, dict[str, Any]]) -> None:
     shape = (-(-len(games) // columns), columns)
     figure = Figure(figsize=(4.6 * shape[1], 3.6 * shape[0]), dpi=110, layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    panels = np.atleast_1d(figure.subplots(*shape)).flat
-    for axes, (name, report) in itertools.zip_longest(panels, games.items(), fillvalue=("", None)):
-        if report is None:
-            axes.set_axis_off()
-            continue
+    panels = list(np.atleast_1d(figure.subplots(*shape)).flat)
+    for axes in panels[len(games) :]:
+        axes.set_axis_off()
+    for axes, (name, report) in zip(panels, games.items(), strict=False):
         x, elo, lo, hi = ([point[one] for point in report["points"]] for one in ("evaluations", "elo", "lo", "hi"))
         axes.fill_between(x, lo, hi, color=CURVE, alpha=0.2, linewidth=0)
         axes.plot(x, elo, color=CURVE, marker="o", markersize=4)
