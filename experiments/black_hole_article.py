@@ -299,7 +299,10 @@ class Experiment:
         return {"trainings": [what_it_took("no gate", run)], **self.rate("ways to choose a move", rows, players)}
 
     def rate(self, title: str, rows: int, players: dict[str, PlayerFn]) -> dict[str, Any]:
-        """Rates players by a round robin with plain UCT and random, which has rating 0."""
+        """Rates players by a round robin with plain UCT, which has rating 0, and random.
+
+        Relative to random, who loses nearly every game, every interval would be hundreds of Elo wide.
+        """
         game = envs.make(f"black_hole,rows={rows}")
         names = [*players, f"uct:{self.budget.rollouts}", "random"]
 
@@ -310,7 +313,7 @@ class Experiment:
             self.ledger.play(game, a, b, make, games=self.budget.games, mesh=self.mesh)
             for a, b in itertools.combinations(names, 2)
         ]
-        ratings = fit_ratings(results(matches), anchors={"random": 0.0})
+        ratings = fit_ratings(results(matches), anchors={f"uct:{self.budget.rollouts}": 0.0})
         return {"title": title, "rows": rows, "games_a_pair": self.budget.games, "ratings": ratings.to_json()}
 
 
@@ -442,7 +445,7 @@ def draw(path: Path, parts: dict[str, dict[str, Any]]) -> None:
             axes.plot((low, high), (height, height), color="#0072B2", alpha=0.5, linewidth=3)
             axes.plot(player["elo"], height, "o", color="#0072B2", markersize=4)
         axes.set_yticks(range(len(players)), [player["name"] for player in players])
-        axes.set(xlabel="Elo, random = 0, with its 95 % interval", title=name)
+        axes.set(xlabel="Elo, plain UCT = 0, with its 95 % interval", title=name)
         axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     save_picture(path, canvas)
 

@@ -76,7 +76,7 @@ GAMES: dict[str, tuple[str, ...]] = {
         "usi:fairy-stockfish,skill=0,nodes=1000",
     ),
 }
-"""Every game of the figure and its anchors; random has rating 0."""
+"""Every game of the figure and its anchors; uct:400 has rating 0, or the second where it is not there."""
 SMOKE = {"hex,size=3": ("random", "uct:8", "solver")}
 
 
@@ -163,6 +163,11 @@ def anchors(game: str, budget: Budget) -> list[str]:
     return [word for word in words if not word.startswith("uct:") or int(word.removeprefix("uct:")) <= budget.rollouts]
 
 
+def zero(words: list[str]) -> str:
+    """Returns the anchor whose rating is 0: one that wins and loses, as random does not."""
+    return "uct:400" if "uct:400" in words else words[1]
+
+
 def slug(game: str) -> str:
     """Returns a game's name as that of a folder."""
     return re.sub(r"[^a-z0-9]+", "-", game)
@@ -194,7 +199,7 @@ def measure(options: Options, word: str) -> dict[str, Any]:
     pairs = [*itertools.product(steps, others), *itertools.pairwise(steps), *itertools.combinations(others, 2)]
     with Roster(make) as roster:
         matches = [ledger.play(game, a, b, roster, games=budget.games, mesh=make_mesh(0)) for a, b in pairs]
-    ratings = fit_ratings(results(matches), anchors={"random": 0.0})
+    ratings = fit_ratings(results(matches), anchors={zero(others): 0.0})
     rated = {player.name: player for player in ratings.players}
     points = training_points(run, {step: (rated[name].elo, *rated[name].ci95) for name, step in steps.items()})
     elos = {name: rated[name].elo for name in others}
@@ -240,7 +245,7 @@ def rows_of(games: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 def table(games: dict[str, dict[str, Any]]) -> str:
     """Returns, game by game, when each anchor was passed, what the last checkpoint scored, and the largest drop."""
     text = "# Figure 1: Elo over training\n\n"
-    text += "Elo is relative to random, whose rating is 0 in every game: numbers of two games cannot be compared.\n"
+    text += "Elo is relative to an anchor of the same game, so that numbers of two games cannot be compared.\n"
     for name, report in games.items():
         last = report["points"][-1]
         text += (
@@ -263,7 +268,8 @@ def table(games: dict[str, dict[str, Any]]) -> str:
             steps = ["not passed" if when[one] is None else f"{when[one]}" for one in ("first", "for_good")]
             low, high = match["ci95"]
             score = f"{match['score']:.1%} ({low:.1%} to {high:.1%})"
-            lines.append([f"`{anchor}`", f"{rated['elo']:+.0f}", *steps, score])
+            ends = "" if rated["ci95"][0] == rated["ci95"][1] else " ({:+.0f} to {:+.0f})".format(*rated["ci95"])
+            lines.append([f"`{anchor}`", f"{rated['elo']:+.0f}{ends}", *steps, score])
         text += markdown(lines)
         if report["given_up"]:
             lost = sum(one["games"] for those in report["given_up"] for one in those)

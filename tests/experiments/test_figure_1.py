@@ -8,7 +8,7 @@ import envs
 from azjax.config import differences
 from azjax.players import parse_player
 from azjax.report import EloPoint
-from experiments.figure_1 import BUDGETS, GAMES, Options, anchors, configuration, main, passed_steps
+from experiments.figure_1 import BUDGETS, GAMES, Options, anchors, configuration, main, passed_steps, zero
 
 
 @pytest.mark.parametrize("budget", ["hour", "full"])
@@ -21,9 +21,10 @@ def test_only_the_length_of_replay_follows_the_game(budget):
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_anchors_are_players_and_random_is_zero(game):
+def test_anchors_are_players_and_one_of_them_is_zero(game):
     words = anchors(game, BUDGETS["hour"])
     assert words[0] == "random" and len(set(words)) == len(words) >= 4
+    assert zero(words) in words and zero(words) != "random"
     assert all(parse_player(word) for word in words)
     assert set(anchors(game, BUDGETS["minutes"])) <= set(words) - {"uct:1600"}
 
@@ -50,7 +51,7 @@ def test_the_smoke_budget_rates_a_run_once(tmp_path, capsys):
     (report,) = json.loads((tmp_path / "out" / "results.json").read_text())["games"].values()
     assert [point["step"] for point in report["points"]] == [2, 4]
     assert set(report["anchors"]) == {"random", "uct:8", "solver"}
-    assert report["anchors"]["random"] == {"elo": 0.0, "ci95": [0.0, 0.0]}
+    assert report["anchors"]["uct:8"] == {"elo": 0.0, "ci95": [0.0, 0.0]}
     assert report["last"]["solver"]["games"] == 4 and report["drop"]["elo"] >= 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"results.json", "results.csv", "results.md", "results.png", "hex-size-3"}
