@@ -51,7 +51,7 @@ def device_hours(plan: dict[str, Any], rate: float) -> float:
     return evaluations(plan) / rate / 3600
 
 
-def measured_rate(config: RunConfig, batch: int = 64) -> float:
+def measured_rate(config: RunConfig, batch: int = 16) -> float:
     """Returns evaluations a second of a fresh network on this machine: the best of some batches on one device."""
     game = envs.make(config.game)
     variables = network.init(config.network, game, jax.random.key(0))
