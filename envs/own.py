@@ -1,5 +1,6 @@
 """Games of one's own: a file or a module that holds a Game."""
 
+import contextlib
 import dataclasses
 import importlib
 import importlib.util
@@ -8,7 +9,7 @@ import os
 import sys
 import types
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +107,24 @@ def _from_name(name: str) -> types.ModuleType:
     return _loaded(name, os.getcwd(), find)
 
 
-def _loaded(where: str, folder: str, run: Callable[[], Any]) -> Any:
-    """Runs `run` with `folder` last on the import path, so that a game may import what lies beside it."""
+@contextlib.contextmanager
+def importing_from(folder: str) -> Generator[None]:
+    """Puts a folder last on the import path, so that what is loaded may import what lies beside it."""
     sys.path.append(folder)
     try:
-        return run()
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def _loaded(where: str, folder: str, run: Callable[[], Any]) -> Any:
+    try:
+        with importing_from(folder):
+            return run()
     except (Exception, SystemExit) as error:
         if isinstance(error, ValueError) and str(error).startswith("game: "):
             raise
         raise ValueError(f"game: {where} fails to load: {_cause(error)}{_line(error, where)}") from error
-    finally:
-        sys.path.remove(folder)
 
 
 def _made(reference: str, game_class: type, options: dict[str, Any]) -> Any:

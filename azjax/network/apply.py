@@ -6,6 +6,7 @@ search's callbacks want. Nothing outside this package depends on the choice, nor
 
 import importlib
 import math
+import os
 from typing import Any
 
 import flax.linen as nn
@@ -18,6 +19,7 @@ from azjax.network.mlp import Mlp
 from azjax.network.resnet import ResNet
 from azjax.types import Variables
 from envs.core import Game
+from envs.own import importing_from
 
 VALUE_LOGITS = {"expected_outcome": 1, "win_draw_loss": 3, "binary": 1}
 
@@ -32,7 +34,8 @@ def _module(config: NetworkConfig, game: Game, axis_name: str | None) -> nn.Modu
         return ResNet(num_actions, value_logits, config, axis_name)
     module_name, _, class_name = config.kind.partition(":")
     try:
-        cls = getattr(importlib.import_module(module_name), class_name)
+        with importing_from(os.getcwd()):
+            cls = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"network.kind: got {config.kind!r}, which cannot be imported: {error}") from None
     return cls(num_actions=num_actions, num_value_logits=value_logits, config=config)

@@ -173,7 +173,7 @@ class Net(nn.Module):
         return nn.Dense(self.num_actions)(flat), nn.Dense(self.num_value_logits)(flat)
 """
     (tmp_path / "own_network_of_a_test.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
     config = NetworkConfig(kind="own_network_of_a_test:Net", value_head="win_draw_loss")
     assert network.num_parameters(shapes(config, TIC_TAC_TOE)) == 19 * 9 + 19 * 3
 

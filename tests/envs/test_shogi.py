@@ -120,8 +120,17 @@ class Referee:
         self.first.setdefault(self.key, len(self.checks))
 
     def legal(self):
-        turn = self.board.turn
-        return {_python_shogis_action(move.usi(), turn): move for move in self.board.legal_moves}
+        turn, moves = self.board.turn, list(self.board.legal_moves)
+        return {_python_shogis_action(move.usi(), turn): move for move in moves if not self._mates_by_pawn(move)}
+
+    def _mates_by_pawn(self, move):
+        """A pawn dropped to mate is illegal; python-shogi allows it where only a pinned piece could take it."""
+        if move.drop_piece_type != shogi.PAWN:
+            return False
+        self.board.push(move)
+        mates = self.board.is_checkmate()
+        self.board.pop()
+        return mates
 
     def result(self, legal):
         """Returns the result in the mover's view, the limit of 512 plies left out."""
@@ -211,6 +220,15 @@ def test_games_of_a_side_that_mostly_checks():
             endings[reason] += 1
             assert _GAME.returns(state).tolist() == ([0, 0] if winner is None else [1 - 2 * winner, 2 * winner - 1])
     assert min(endings["perpetual check"], endings["repetition"]) > 0, endings
+
+
+def test_a_pawn_whose_only_captor_is_pinned_mates_and_may_not_be_dropped():
+    text = "4kbR1p/pp1P1p1+P1/2+Pg+P1n1N/lG1s1r1PP/s4PG2/4g2+p1/N1p6/LP+n5+l/b2+s1sK2 b L4P 207"
+    referee = Referee(text)
+    drop = _python_shogis_action("P*5b", referee.board.turn)
+    assert shogi.Move.from_usi("P*5b") in referee.board.legal_moves and drop not in referee.legal()
+    mask = np.asarray(_GAME.legal_action_mask(_GAME.parse_position(text)))
+    assert np.flatnonzero(mask).tolist() == sorted(referee.legal())
 
 
 @pytest.mark.record
