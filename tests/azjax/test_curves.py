@@ -1,6 +1,7 @@
 """Curves: where points lie, what is left out, ticks at round numbers; when another player was passed."""
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -72,3 +73,17 @@ def test_the_largest_drop_is_from_the_best_before_to_the_worst_after():
     drop = largest_drop(training(0, 90, 50, 70, 40, 200, 160))
     assert (drop.elo, drop.start.step, drop.end.step) == (50, 20, 50)
     assert largest_drop(training(1, 2, 3)).elo == 0
+
+
+def test_names_without_room_beside_the_title_stand_below_it():
+    curves = [Curve(name=f"a-run-with-a-long-name-{number}", x=[0, 1], y=[0, 1]) for number in range(6)]
+    svg = draw_curves(curves, title="Elo above uct:400, 95 % interval", x_label="games", height=240)
+    height = float(re.findall(r'viewBox="0 0 560 ([\d.]+)"', svg)[0])
+    (frame_top,) = re.findall(r'<rect x="58" y="([\d.]+)"', svg)
+    places = [
+        float(y)
+        for y, name in re.findall(r'<text x="[\d.]+" y="([\d.]+)"[^>]*>([^<]*)</text>', svg)
+        if name.startswith("a-run")
+    ]
+    assert len(places) == 6 and min(places) > 25 and max(places) < float(frame_top)
+    assert height == 240 + float(frame_top) - 30
