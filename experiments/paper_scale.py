@@ -104,6 +104,8 @@ def show_plan(options: PaperScale, configs: Sequence[RunConfig], out: Path) -> i
             out / "plan.json",
             provenance() | {"rate_of": "this machine, one device, the network alone"} | {"plans": rows},
         )
-        (out / "plan.md").write_text(plan_table(rows), encoding="utf-8")
+        where = provenance()
+        told = f"\nMemory on {options.on}. Evaluations a second: {where['device']}, one of them, {where['date']}.\n"
+        (out / "plan.md").write_text(plan_table(rows) + told, encoding="utf-8")
     print(plan_table(rows))
     return 0
