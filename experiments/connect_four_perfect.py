@@ -40,7 +40,7 @@ from azjax.rundir import RunDirectory, load_run
 from azjax.step import make_mesh
 from azjax.train import train, use_devices
 from envs.core import Game, State
-from experiments.plans import plan_report, plan_text
+from experiments.paper_scale import plan_report, plan_text
 from experiments.provenance import provenance, say, write_results
 
 RESULTS = Path(__file__).parent / "results" / "connect_four_perfect"

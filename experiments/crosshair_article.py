@@ -40,7 +40,7 @@ from azjax.tournament import match_json
 from azjax.train import train, use_devices
 from envs.core import Game
 from envs.game_files import read_games
-from experiments.plans import plan_report, plan_text
+from experiments.paper_scale import plan_report, plan_text
 from experiments.provenance import provenance, say, write_results
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_article"

@@ -51,7 +51,7 @@ from azjax.step import make_mesh
 from azjax.tournament import pair_results
 from azjax.train import train, use_devices
 from envs.core import Game
-from experiments.plans import plan_report, plan_text
+from experiments.paper_scale import plan_report, plan_text
 from experiments.provenance import provenance, say, write_results
 
 RESULTS = Path(__file__).parent / "results" / "figure_2"
