@@ -104,8 +104,8 @@ def plan_text(plan: dict[str, Any]) -> str:
     return (
         f"Plan of {plan['game']}, preset {plan['preset']}: {text(plan['bytes']['total'])} on one device, which"
         f" {fits} into this one's {text(plan['device_bytes'])}; {plan['evaluations']:,} evaluations of the network,"
-        f" those of learning included, which take one {plan['device_kind']} device at least {plan['device_hours']:,.3g} hours"
-        f" at the {plan['rate']:,.3g} a second measured here."
+        f" those of learning included, which take one {plan['device_kind']} device at least"
+        f" {plan['device_hours']:,.3g} hours at the {plan['rate']:,.3g} a second measured here."
     )
 
 
