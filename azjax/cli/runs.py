@@ -103,8 +103,11 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
     config = configure(base, settings)
     from azjax.players import parse_player
 
-    for word in config.evaluation.anchors:
-        parse_player(word)
+    for anchor in config.evaluation.anchors:
+        try:
+            parse_player(anchor)
+        except ValueError as error:
+            raise ValueError(f"evaluation.anchors: {error}") from None
     return config, source
 
 

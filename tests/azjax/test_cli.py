@@ -61,7 +61,7 @@ BAD = [
     ("train tic_tac_toe --learner.learning-rate inf", "learner.learning_rate: got inf, expected a finite number"),
     ("train tic_tac_toe --selfplay.opening-plies 99999999999999999999999", "expected at most 2147483647"),
     ("plan tic_tac_toe --network.blocks 99999999999999999999999", "expected a number from 0 to 1000"),
-    ("plan tic_tac_toe --evaluation.anchors random abc", "player: got 'abc', expected random"),
+    ("plan tic_tac_toe --evaluation.anchors random abc", "evaluation.anchors: player: got 'abc', expected random"),
     ("plan tic_tac_toe --evaluation.anchors random random", "evaluation.anchors: got random twice"),
     ("train tic_tac_toe --out ''", "--out: got '', expected a value"),
     ("train tic_tac_toe --evaluation.anchors random ''", "--evaluation.anchors: got '', expected a value"),
