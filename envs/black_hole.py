@@ -51,6 +51,8 @@ class BlackHole(Game):
     tie_break: str = "rings"  # "none": only the cells next to the hole count, equal sums there are a draw
     max_plies: int = RULES_BOUND
 
+    legend = "+3: the first player's tile 3; -3: the second's; .: an empty cell; ( ): the hole."
+
     def __post_init__(self):
         playable = [rows for rows in range(2, _MAX_ROWS + 1) if rows % 4 in (1, 2)]
         if isinstance(self.rows, bool) or self.rows not in playable:
