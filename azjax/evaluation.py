@@ -99,6 +99,7 @@ def finish_run(
     agents = [LoadedRun(config, load_run(str(run.path), step).variables, step) for step in steps]
     players = [agent_player(game, agent, f"step {agent.step}") for agent in agents]
     anchors = [any_player(game, word, load_run) for word in config.evaluation.anchors]
+    simulations = config.evaluation.simulations or config.search.simulations
 
     def show(match: Match) -> None:
         keep_games(run, game, match)
@@ -108,7 +109,7 @@ def finish_run(
         )
 
     progress.say(
-        f"rating {len(players)} checkpoints and {', '.join(config.evaluation.anchors)}, "
+        f"rating {len(players)} checkpoints at {simulations} simulations and {', '.join(config.evaluation.anchors)}, "
         f"{config.evaluation.final_games} games a pair"
     )
     everyone: list[AnyPlayer] = [*players[::-1], *anchors]
@@ -211,6 +212,7 @@ def _summary(run: RunDirectory, config: RunConfig, mesh: Mesh, agent: LoadedRun,
         selfplay_seconds=totals.selfplay_seconds,
         learning_seconds=totals.learning_seconds,
         evaluation_seconds=totals.evaluation_seconds,
+        evaluation_simulations=config.evaluation.simulations or config.search.simulations,
         seconds=totals.seconds + totals.evaluation_seconds,
         commands=next_commands(run, config),
     )

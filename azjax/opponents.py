@@ -7,6 +7,7 @@ from azjax.connect_four_player import ConnectFourSolver
 from azjax.outside import Answer, AnyPlayer, OutsidePlayer, Question
 from azjax.players import (
     ENGINES,
+    WITH_NETWORK,
     LoadedRun,
     LoadRunFn,
     make_player,
@@ -37,7 +38,7 @@ def any_player(game: Game, word: str, load_run: LoadRunFn) -> AnyPlayer:
         return engines.engine_player(game, word, spec.argument, spec.options)
     if spec.kind == "solver" and isinstance(game, ConnectFour) and not spec.argument:
         return ConnectFourSolver(game)
-    if spec.kind != "run" or "seconds" not in options:
+    if spec.kind not in WITH_NETWORK or "seconds" not in options:
         return make_player(game, word, load_run)
     for name in options:
         if name not in ("seconds", "resign"):

@@ -1,7 +1,8 @@
 """Players: one word that names how moves are chosen, and the function that chooses them for a batch of games.
 
 random · uct:400 · run:runs/NAME@STEP,simulations=400,search=gumbel|puct|policy,temperature=0,top_p=1,resign=0.05 ·
-alphabeta:runs/NAME@STEP,evaluations=400 (the same network) · solver · gtp:gnugo,level=1 ·
+agent:crosshair · agent:FILE.safetensors (options as of run:) · alphabeta:runs/NAME@STEP,evaluations=400 (the same
+network as run:'s) · solver · gtp:gnugo,level=1 ·
 uci:stockfish,skill=0,nodes=100 · usi:fairy-stockfish (engines: azjax/opponents.py)
 """
 
@@ -14,6 +15,8 @@ import jax
 import jax.numpy as jnp
 
 import envs
+from azjax.agents.load import load_variables
+from azjax.agents.shipped import find_agent
 from azjax.config import RunConfig
 from azjax.network import evaluate
 from azjax.search import (
@@ -39,6 +42,9 @@ round robin of 100 games a pair (Elo: c = 1.0 68, 1.41 9, 0.7 -16, 0.5 -60; docs
 MOST_PLIES = 64
 """Deepest alpha-beta search."""
 
+WITH_NETWORK = ("run", "agent")
+"""Kinds of players that have a network: of a run, or in a file of its own."""
+
 ENGINES = ("gtp", "uci", "usi")
 """Kinds of players that are other people's programs, by the protocol that they speak."""
 
@@ -58,7 +64,7 @@ class Player(NamedTuple):
 
 
 class LoadedRun(NamedTuple):
-    """An agent out of a run directory."""
+    """An agent out of a run directory, or out of a file."""
 
     config: RunConfig
     variables: Variables
@@ -105,11 +111,21 @@ def parse_player(word: str) -> PlayerSpec:
     return PlayerSpec(kind=kind, argument=argument, options=tuple(options))
 
 
-_EXAMPLES = ("random", "uct:400", "run:runs/NAME", "alphabeta:runs/NAME", "solver", "gtp:gnugo,level=1")
+_EXAMPLES = (
+    "random",
+    "uct:400",
+    "run:runs/NAME",
+    "agent:crosshair",
+    "alphabeta:runs/NAME",
+    "solver",
+    "gtp:gnugo,level=1",
+)
+_NETWORK_OPTIONS = ("simulations", "search", "temperature", "top_p", "seconds", "resign")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "uct": ("c",),
-    "run": ("simulations", "search", "temperature", "top_p", "seconds", "resign"),
+    "run": _NETWORK_OPTIONS,
+    "agent": _NETWORK_OPTIONS,
     "alphabeta": ("evaluations",),
     "solver": (),
 }
@@ -146,8 +162,11 @@ def make_player(game: Game, word: str, load_run: LoadRunFn) -> Player:
 
 
 def run_of_player(game: Game, word: str, load_run: LoadRunFn) -> LoadedRun:
-    """Reads the agent of a word "run:DIRECTORY@STEP"; raises ValueError if it is of another game."""
+    """Reads the agent of a word "run:DIRECTORY@STEP" or "agent:NAME"; raises ValueError if it is of another game."""
     spec = parse_player(word)
+    if spec.kind == "agent":
+        header = find_agent(spec.argument)
+        return LoadedRun(header.config, load_variables(header, game), header.step)
     directory, _, at = spec.argument.partition("@")
     if not directory:
         raise ValueError(f"player: got {word!r}, expected {spec.kind}:DIRECTORY")

@@ -98,7 +98,7 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "selfplay": SelfPlayConfig(lanes=1024, plies=8, temperature_plies=20, opening_plies=8),
         "replay": ReplayConfig(plies=384),
         "learner": LearnerConfig(batch=1024, updates=14, learning_rate=2e-3, outcome_weight=0.6, symmetry="none"),
-        "evaluation": EvaluationConfig(final_games=40, simulations=64),
+        "evaluation": EvaluationConfig(every=40, final_games=40, simulations=64),
         "checkpoint": CheckpointConfig(every=40, keep=2, keep_every=120),
     },
     ("quick", "connect_four"): {
@@ -108,7 +108,7 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "selfplay": SelfPlayConfig(lanes=1024, plies=8, temperature_plies=20, opening_plies=8),
         "replay": ReplayConfig(plies=384),
         "learner": LearnerConfig(batch=1024, updates=14, learning_rate=2e-3, outcome_weight=0.6, symmetry="none"),
-        "evaluation": EvaluationConfig(final_games=40, simulations=64),
+        "evaluation": EvaluationConfig(every=50, final_games=40, simulations=64),
         "checkpoint": CheckpointConfig(every=40, keep=2, keep_every=120),
     },
     ("quick", "tic_tac_toe"): {
@@ -117,7 +117,7 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
         "selfplay": SelfPlayConfig(lanes=256, plies=8, temperature_plies=6),
         "replay": ReplayConfig(plies=128),
         "learner": LearnerConfig(batch=512, updates=8, learning_rate=3e-3),
-        "evaluation": EvaluationConfig(final_games=100, simulations=64),
+        "evaluation": EvaluationConfig(every=30, final_games=100, simulations=64),
         "checkpoint": CheckpointConfig(every=20, keep=2, keep_every=40),
     },
     **{

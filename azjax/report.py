@@ -70,6 +70,7 @@ class RunSummary:
     selfplay_seconds: float
     learning_seconds: float
     evaluation_seconds: float
+    evaluation_simulations: int  # of the agent in the games that rate it
     seconds: float  # all of it: compiling and saving too
     commands: Mapping[str, str]  # what for -> command line, such as "play against it"
 
@@ -269,6 +270,7 @@ def _training(summary: RunSummary) -> str:
         ("run", f"`{summary.run}`"),
         ("network", f"{summary.parameters:,} parameters"),
         ("device", summary.device),
+        ("rated at", f"{summary.evaluation_simulations:,} simulations a move"),
         ("versions", ", ".join(f"{package} {version}" for package, version in summary.versions.items())),
     ]
     return f"# {summary.game}, {summary.preset}\n\n" + _markdown(("", "trained"), rows)
@@ -279,8 +281,8 @@ def _totals(summary: RunSummary) -> str:
     times = [
         ("self-play", summary.selfplay_seconds),
         ("learning", summary.learning_seconds),
-        ("evaluation", summary.evaluation_seconds),
-        ("in all", summary.seconds),
+        ("evaluation while training", summary.evaluation_seconds),
+        ("in all, without the rating below", summary.seconds),
     ]
     rows = [(name, f"{getattr(summary, name):,}") for name in counts]
     rows += [(f"time: {name}", _duration(seconds)) for name, seconds in times]

@@ -24,7 +24,7 @@ _TRIES = 3
 """Of each move: other work on the machine makes a try slower, never faster."""
 
 
-_BUDGETS = {"run": "simulations", "alphabeta": "evaluations"}
+_BUDGETS = {"run": "simulations", "agent": "simulations", "alphabeta": "evaluations"}
 """What a player's word calls its number of evaluations of the network."""
 
 

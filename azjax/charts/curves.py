@@ -44,7 +44,7 @@ def draw_curves(
       y_range: of the vertical axis; None: as the curves need it.
       from_zero: then at least from 0 on.
       marker: an x at which a vertical line stands.
-      height: of the picture, which is 560 wide.
+      height: of the picture, which is 560 wide, without names for which there is no room beside the title.
     """
     xs = [x for curve in curves for x in curve.x]
     ys = [
@@ -59,12 +59,14 @@ def draw_curves(
     if y_high - y_low < 1e-9 * max(abs(y_high), 1):
         y_low, y_high = y_low - 0.5, y_high + 0.5
     wide, tall = _WIDTH - _LEFT - _RIGHT, height - _TOP - _BOTTOM
+    legend, deep = _legend(curves, title) if len(curves) > 1 else ([], 0)
+    top, height = _TOP + deep, height + deep
 
     def at(x: float, y: float) -> tuple[float, float]:
         share = (min(max(y, y_low), y_high) - y_low) / (y_high - y_low)
-        return _LEFT + (x - x_low) / (x_high - x_low) * wide, _TOP + (1 - share) * tall
+        return _LEFT + (x - x_low) / (x_high - x_low) * wide, top + (1 - share) * tall
 
-    parts.append(rect(_LEFT, _TOP, wide, tall, "#fbfbfa", stroke="#d8d8d4"))
+    parts.append(rect(_LEFT, top, wide, tall, "#fbfbfa", stroke="#d8d8d4"))
     for value in _ticks(y_low, y_high, 5):
         y = at(x_low, value)[1]
         parts.append(line(_LEFT, y, _WIDTH - _RIGHT, y, "#e4e4e0"))
@@ -74,12 +76,10 @@ def draw_curves(
     parts.append(text(_LEFT + wide / 2, height - 10, x_label, 12, MUTED))
     if marker is not None and x_low <= marker <= x_high:
         x = at(marker, y_low)[0]
-        parts.append(line(x, _TOP, x, _TOP + tall, "#e0a100", 2))
+        parts.append(line(x, top, x, top + tall, "#e0a100", 2))
     for number, curve in enumerate(curves):
         parts += _drawn(curve, COLOURS[number % len(COLOURS)], _DASHES[number % len(_DASHES)], at)
-    if len(curves) > 1:
-        parts += _legend(curves)
-    return frame(_WIDTH, height, title, "".join(parts))
+    return frame(_WIDTH, height, title, "".join(parts + legend))
 
 
 def _drawn(curve: Curve, colour: str, dash: str | None, at) -> list[str]:
@@ -107,14 +107,19 @@ def _drawn(curve: Curve, colour: str, dash: str | None, at) -> list[str]:
     return parts
 
 
-def _legend(curves: Sequence[Curve]) -> list[str]:
-    parts, x = [], float(_WIDTH - _RIGHT)
-    for number, curve in reversed(list(enumerate(curves))):
-        x -= 7.2 * len(curve.name) + 30
+def _legend(curves: Sequence[Curve], title: str) -> tuple[list[str], int]:
+    """Returns the names beside the title where there is room, else in lines below it; and how much they take there."""
+    widths = [7.2 * len(curve.name) + 30 for curve in curves]
+    beside = 8.2 * len(title) + sum(widths) <= _WIDTH - _LEFT - _RIGHT
+    parts, x, y = [], _WIDTH - _RIGHT - sum(widths) if beside else float(_LEFT), 16 if beside else 34
+    for number, (curve, width) in enumerate(zip(curves, widths, strict=True)):
+        if not beside and x > _LEFT and x + width > _WIDTH:
+            x, y = float(_LEFT), y + 18
         colour = COLOURS[number % len(COLOURS)]
-        parts.append(line(x, 16, x + 20, 16, colour, 2.5, stroke_dasharray=_DASHES[number % len(_DASHES)]))
-        parts.append(text(x + 25, 16, curve.name, 12, INK, text_anchor="start"))
-    return parts
+        parts.append(line(x, y, x + 20, y, colour, 2.5, stroke_dasharray=_DASHES[number % len(_DASHES)]))
+        parts.append(text(x + 25, y, curve.name, 12, INK, text_anchor="start"))
+        x += width
+    return parts, 0 if beside else y - 16
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:

@@ -2,12 +2,18 @@
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import envs
-from azjax.cli.options import Analyze, Bench, Engine, Games, Match, Plan, Play, Rate, Serve, Train
+from azjax.cli.options import Analyze, Bench, Engine, Export, Games, Match, Plan, Play, Rate, Serve, Train
 from azjax.cli.parse import CommandLine
 from azjax.cli.runs import default_directory, game_word, plan, train
+
+if TYPE_CHECKING:
+    from envs.core import Game
+
+SHIPPED_SIMULATIONS = 400
+"""Of an agent that comes with azjax, where nothing was said: those it was rated with."""
 
 
 def run(line: CommandLine) -> int:
@@ -41,6 +47,8 @@ def run(line: CommandLine) -> int:
             return bench(options)
         case Engine() as options:
             return engine(options)
+        case Export() as options:
+            return export(options)
 
 
 def play(options: Play) -> int:
@@ -52,15 +60,35 @@ def play(options: Play) -> int:
     game, _ = start(options.game)
     if options.record is not None:
         check_format(options.record, formats_of(game))
-    run = options.run or default_directory(game_word(options.game, game), "quick")
-    word = options.opponent or f"run:{run}"
+    word = options.opponent or _default_opponent(options, game)
     if options.simulations is not None:
-        if options.opponent is not None and not options.opponent.startswith("run:"):
-            raise ValueError(f"--simulations: got it for the player {options.opponent}, expected it for a run")
+        if not word.startswith(("run:", "agent:")):
+            raise ValueError(f"--simulations: got it for the player {word}, expected it for a run or an agent")
         word = f"{word},simulations={options.simulations}"
+    elif options.opponent is None and word.startswith("agent:"):
+        word = f"{word},simulations={SHIPPED_SIMULATIONS}"
     (opponent,) = players_of(game, (word,))
     seat = 0 if options.seat == "first" else 1
     return play_in_terminal(game, opponent, seat=seat, seed=options.seed, record=options.record)
+
+
+def _default_opponent(options: Play, game: "Game") -> str:
+    """Returns the player's word where none was given: the run, else the agent that comes with azjax.
+
+    Raises:
+      ValueError: there is neither.
+    """
+    from azjax.agents.shipped import shipped_for
+
+    run = options.run or default_directory(game_word(options.game, game), "quick")
+    if options.run is not None or (run / "config.json").is_file():
+        return f"run:{run}"
+    if name := shipped_for(game):
+        return f"agent:{name}"
+    raise ValueError(
+        f"play: got no --run, there is no {run}, and no agent of {game.id} comes with azjax; "
+        f"expected --opponent uct:400, or azjax train {options.game} before"
+    )
 
 
 def serve(options: Serve) -> int:
@@ -84,6 +112,13 @@ def engine(options: Engine) -> int:
     from azjax.cli.engine import speak
 
     return speak(options)
+
+
+def export(options: Export) -> int:
+    """azjax export."""
+    from azjax.cli.export import export_run
+
+    return export_run(options)
 
 
 def bench(options: Bench) -> int:

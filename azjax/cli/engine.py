@@ -3,6 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
+from azjax.agents.shipped import shipped
 from azjax.cli.options import Engine
 from azjax.servers.conversation import serve, write_line
 from azjax.servers.gtp import GtpServer
@@ -17,11 +18,12 @@ _GAMES = {"gtp": "go", "uci": "chess", "usi": "shogi"}
 
 def speak(options: Engine) -> int:
     """Holds a conversation on stdin and stdout; returns the exit status."""
-    if not (options.run / "config.json").is_file():
+    if options.run is not None and not (options.run / "config.json").is_file():
         raise ValueError(f"--run: got {options.run}, which has no config.json; expected a run's directory")
+    agent_name = None if options.run is not None else _shipped(options.protocol)
     if reconfigure := getattr(sys.stdin, "reconfigure", None):
         reconfigure(errors="replace", newline="\n")
-    load, simulations = _agent_of(options), options.simulations
+    load, simulations = _agent_of(options, agent_name), options.simulations
     if options.protocol == "gtp":
         server: Server = GtpServer(load, write_line, simulations=simulations)
     else:
@@ -34,18 +36,33 @@ def speak(options: Engine) -> int:
     return 0
 
 
-def _agent_of(options: Engine) -> LoadFn:
-    """Returns what loads the agent of a run."""
+def _shipped(protocol: str) -> str:
+    """Returns the name of the agent that comes with azjax for a protocol's game."""
+    for name, header in shipped().items():
+        if header.config.game.partition(",")[0].partition("_")[0] == _GAMES[protocol]:
+            return name
+    raise ValueError(
+        f"--run: got none, and no agent for {_GAMES[protocol]} comes with azjax; expected a run's directory"
+    )
+
+
+def _agent_of(options: Engine, agent_name: str | None) -> LoadFn:
+    """Returns what loads the agent of a run, or the one of this name that comes with azjax."""
 
     def load() -> "Thinker":
         import envs
+        from azjax.players import run_of_player
         from azjax.rundir import load_run
         from azjax.thinker import Thinker
         from azjax.train import use_devices
 
         use_devices(1)
-        agent = load_run(str(options.run), options.step)
-        game = envs.make(agent.config.game)
+        if agent_name is not None:
+            game = envs.make(shipped()[agent_name].config.game)
+            agent = run_of_player(game, f"agent:{agent_name}", load_run)
+        else:
+            agent = load_run(str(options.run), options.step)
+            game = envs.make(agent.config.game)
         wanted = _GAMES[options.protocol]
         if type(game).__module__.split(".")[1] != wanted:
             raise ValueError(

@@ -88,9 +88,9 @@ class Play:
     game: Game
     """The game's name; its rules: azjax games GAME."""
     run: Directory = None
-    """The agent's run; runs/GAME-quick when left out."""
+    """The agent's run; when left out runs/GAME-quick, and where there is none the agent that comes with azjax."""
     opponent: Annotated[str | None, arg(metavar="PLAYER")] = None
-    """Any player in the place of a run: random, uct:400, run:runs/NAME@STEP."""
+    """Any player in the place of a run: random, uct:400, run:runs/NAME@STEP, agent:crosshair."""
     seat: Seat = "first"
     """Yours."""
     simulations: Optional = None
@@ -166,8 +166,8 @@ class Engine:
 
     protocol: Positional[Annotated[Literal["uci", "usi", "gtp"], arg(metavar="{uci,usi,gtp}")]]
     """uci: chess; usi: shogi; gtp: Go."""
-    run: Annotated[Path, arg(metavar="DIR")]
-    """Whose agent plays."""
+    run: Directory = None
+    """Whose agent plays; when left out, the agent that comes with azjax, if there is one of the protocol's game."""
     step: Optional = None
     """Which checkpoint; the newest when left out."""
     simulations: Optional = None
@@ -182,9 +182,35 @@ class Engine:
         check_at_least("step", self.step, 0)
         check_at_least("megabytes", self.megabytes, 1)
         check_at_least("simulations", self.simulations, 1)
+        if self.step is not None and self.run is None:
+            raise ValueError(f"--step: got {self.step} without --run, whose checkpoint it would be")
 
 
-Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench | Engine
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """Write a run's network to a file, for azjax elsewhere (safetensors) or for other programs (stablehlo, onnx)."""
+
+    game: Positional[Annotated[str | None, arg(metavar="GAME")]] = None
+    """The run's game; only a game of one's own must be named, because its code is run."""
+    run: Annotated[Path, arg(metavar="DIR")]
+    """Whose network."""
+    step: Optional = None
+    """Which checkpoint; the newest when left out."""
+    format: Literal["safetensors", "stablehlo", "onnx"] = "safetensors"
+    """safetensors: what `agent:FILE` plays; stablehlo: needs flatbuffers; onnx: needs jax2onnx and onnxruntime."""
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Where to; DIR/network.safetensors (.stablehlo, .onnx) when left out."""
+    json: Json = False
+    """Print one JSON object."""
+
+    def __post_init__(self):
+        check_at_least("step", self.step, 0)
+        suffix = f".{self.format}"
+        if self.out is not None and self.out.suffix != suffix:
+            raise ValueError(f"--out: got {self.out}, expected a name that ends in {suffix}")
+
+
+Command = Games | Train | Plan | Match | Rate | Play | Serve | Analyze | Bench | Engine | Export
 
 COMMANDS: dict[str, type[Command]] = {
     "train": Train,
@@ -197,4 +223,5 @@ COMMANDS: dict[str, type[Command]] = {
     "plan": Plan,
     "bench": Bench,
     "engine": Engine,
+    "export": Export,
 }

@@ -21,6 +21,7 @@ from azjax.web.lens import SHOWS, Lens
 from azjax.web.roster import MOST_LOOKED_AT, Roster
 from azjax.web.runs import AXES, MOST_RUNS, RunsView
 from azjax.web.table import Table, Tables
+from envs.game_files import formats_of, games_text
 
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -120,19 +121,18 @@ class Page:
         return {"svg": svg}
 
     def record(self, fields: Fields) -> Answer:
-        """Returns the game as a line of JSON, and as an animated picture."""
-        from envs.record import to_json
-
+        """Returns the game in each format that it has, and as an animated picture."""
         table = self._table(fields)
         names = fields.texts("players", 2, 200)
         if len(names) != 2:
             raise Refused(f"players: got {len(names)} names, expected two")
         try:
             record = table.line.record((names[0], names[1]))
+            files = [[suffix, games_text(table.game, [record], suffix)] for suffix in formats_of(table.game)]
         except ValueError as error:
             raise Refused(str(error)) from None
         drawings = draw_game(table.game, record)
-        return {"record": to_json(record), "svg": animate(drawings, names=event_names(table.game, record))}
+        return {"files": files, "svg": animate(drawings, names=event_names(table.game, record))}
 
     def list_runs(self, fields: Fields) -> Answer:
         """Lists the runs."""

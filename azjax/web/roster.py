@@ -8,8 +8,9 @@ from typing import Any
 import jax
 
 import envs
+from azjax.agents.shipped import shipped
 from azjax.checkpoint import Checkpoints
-from azjax.players import UCT_EXPLORATION, LoadedRun, Player, make_player, run_player
+from azjax.players import UCT_EXPLORATION, LoadedRun, Player, make_player, run_of_player, run_player
 from azjax.rundir import RunDirectory, load_run
 from azjax.search import TreeSearch, gumbel_rule, num_slots, puct_rule, rollout_model, ucb1_rule
 from azjax.selfplay import network_model
@@ -21,6 +22,8 @@ KINDS = ("puct", "gumbel", "policy", "uct", "random")
 MOST_SIMULATIONS = 10_000
 MOST_LOOKED_AT = 1_000
 """Simulations of a search that is shown."""
+SHIPPED = "agent:"
+"""Before the names of the agents that come with azjax; they are offered beside the runs, by their player's word."""
 _MOST_SEARCHES = 8
 
 
@@ -30,7 +33,7 @@ class Agent:
 
     kind: str
     run: str | None  # a name of the roster
-    step: int | None
+    step: int | None  # of a run's checkpoint; an agent that comes with azjax has no other
     simulations: int
 
     def title(self) -> str:
@@ -100,6 +103,10 @@ class Roster:
                 continue  # a run of another version, or one being written
             steps = Checkpoints(run.checkpoints_path).saved_steps()
             runs.append({"name": name, "game": config.game, "steps": steps, "simulations": config.search.simulations})
+        for name, header in shipped().items():
+            config, steps = header.config, [header.step]
+            word = f"{SHIPPED}{name}"
+            runs.append({"name": word, "game": config.game, "steps": steps, "simulations": config.search.simulations})
         games = list(dict.fromkeys([*envs.available(), *self._games, *(run["game"] for run in runs)]))
         return {"games": games, "runs": runs, "kinds": list(KINDS)}
 
@@ -130,6 +137,11 @@ class Roster:
         if kind in ("random", "uct"):
             return Agent(kind, None, None, simulations)
         name = fields.text("run", 200)
+        header = shipped().get(name.removeprefix(SHIPPED)) if name.startswith(SHIPPED) else None
+        if header is not None:
+            if not envs.is_named(game, header.config.game):
+                raise Refused(f"run: {name} plays {header.config.game}, expected one of {game.id}")
+            return Agent(kind, name, None, simulations)
         run = self.run(name)
         if envs.make(run.read_config().game).id != game.id:
             raise Refused(f"run: {name} plays {run.read_config().game}, expected one of {game.id}")
@@ -159,7 +171,7 @@ class Roster:
             raise Refused("search: random moves have none; choose another agent to look with")
         simulations = min(agent.simulations, MOST_LOOKED_AT) if agent.kind == "gumbel" else MOST_LOOKED_AT
         kind = "puct" if agent.kind == "policy" else agent.kind
-        loaded = None if kind == "uct" else self._loaded(agent)
+        loaded = None if kind == "uct" else self._loaded(game, agent)
         key = game.id, kind, agent.run, simulations
         shared = self._searches.pop(key, None) or Shared(_new_search(game, kind, loaded, simulations))
         self._searches[key] = shared
@@ -169,10 +181,11 @@ class Roster:
             shared.search.use(loaded.variables)
         return shared
 
-    def _loaded(self, agent: Agent) -> LoadedRun:
-        run = self.run(agent.run or "")
+    def _loaded(self, game: Game, agent: Agent) -> LoadedRun:
         try:
-            return _load(str(run.path.absolute()), agent.step)
+            if agent.step is None:
+                return _load_shipped(game, agent.run or "")
+            return _load(str(self.run(agent.run or "").path.absolute()), agent.step)
         except ValueError as error:
             raise Refused(str(error)) from None
 
@@ -183,7 +196,7 @@ class Roster:
         options = {"search": agent.kind}
         if agent.kind != "policy":
             options["simulations"] = str(agent.simulations)
-        return run_player(game, self._loaded(agent), agent.title(), options)
+        return run_player(game, self._loaded(game, agent), agent.title(), options)
 
 
 @functools.lru_cache(maxsize=64)
@@ -194,6 +207,11 @@ def _game(word: str) -> Game:
 @functools.lru_cache(maxsize=16)
 def _load(directory: str, step: int | None) -> LoadedRun:
     return load_run(directory, step)
+
+
+@functools.lru_cache(maxsize=16)
+def _load_shipped(game: Game, word: str) -> LoadedRun:
+    return run_of_player(game, word, load_run)
 
 
 @functools.lru_cache(maxsize=32)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,16 +29,19 @@ class RunLog:
     def __init__(self, run: RunDirectory):
         self.run = run
         self.rows: list[dict[str, Any]] = []
-        self._read = 0
+        self._read, self._file = 0, 0
 
     def update(self) -> None:
-        """Reads what has come; from the beginning where the file became shorter (a run that was resumed)."""
+        """Reads what has come; from the beginning where it is another file: a run that was resumed cuts its log into a
+        new one, which may have grown longer than the old one was.
+        """
         path = self.run.metrics_path
         if not path.is_file():
             return
-        if path.stat().st_size < self._read:
-            self.rows, self._read = [], 0
         with path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            if stat.st_ino != self._file or stat.st_size < self._read:
+                self.rows, self._read, self._file = [], 0, stat.st_ino
             file.seek(self._read)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -140,7 +144,7 @@ class RunsView:
         except ValueError as error:
             return {"name": name, "fault": str(error)}
         last = log.steps[-1] if log.steps else None
-        matches = [row["evaluation"] for row in log.rows if "evaluation" in row]
+        matches = _of_the_agent(log)
         return {
             "name": name,
             "game": config.game,
@@ -150,7 +154,7 @@ class RunsView:
             "games": count(last["games"]) if last else "0",
             "time": duration(last["seconds"]) if last else "0:00",
             "plies_per_second": count(last["plies_per_second"]) if last else "",
-            "score": f"{matches[-1]['score']:.0%} against {matches[-1]['b']}" if matches else "",
+            "score": f"{matches[max(matches)]['score']:.0%} against {_anchor(log)}" if matches else "",
             "finished": run.report_path.is_file(),
             "checkpoints": Checkpoints(run.checkpoints_path).saved_steps(),
             "ratings": _ratings(run),
@@ -164,15 +168,20 @@ def _ratings(run: RunDirectory) -> list[dict[str, Any]]:
     return json.loads(run.ratings_path.read_text(encoding="utf-8"))["players"]
 
 
-def _rating(name: str, log: RunLog, axis: str) -> Curve:
-    """Returns Elo above the last anchor, from the matches that were played during training."""
-    anchor = _anchor(log)
-    at = {row["step"]: _along(row, axis) for row in log.steps}
-    matches = {}
+def _of_the_agent(log: RunLog) -> dict[int, dict[str, Any]]:
+    """Returns the agent's matches against the run's last anchor, by step."""
+    anchor, matches = _anchor(log), {}
     for row in log.rows:
         match = row.get("evaluation")
-        if match and match["b"] == anchor and match["a"] == f"step {row['step']}" and row["step"] in at:
+        if match and match["b"] == anchor and match["a"] == f"step {row['step']}":
             matches[row["step"]] = match
+    return matches
+
+
+def _rating(name: str, log: RunLog, axis: str) -> Curve:
+    """Returns Elo above the last anchor, from the matches that were played during training."""
+    at = {row["step"]: _along(row, axis) for row in log.steps}
+    matches = {step: match for step, match in _of_the_agent(log).items() if step in at}
 
     def elo(score: float) -> float:
         return elo_difference(min(max(score, 1e-3), 1 - 1e-3))
@@ -199,6 +208,8 @@ def _rating_title(logs: Sequence[tuple[str, RunLog]]) -> str:
 
 def _values(name: str, log: RunLog, axis: str, field: str) -> Curve:
     rows = [row for row in log.steps if isinstance(row.get(field), int | float)]
+    if field.endswith("loss"):
+        rows = [row for row in rows if row.get("applied", 1)]  # before the first finished game nothing is learned
     rows = rows[:: max(1, math.ceil(len(rows) / MOST_POINTS))]
     return Curve(name=name, x=[_along(row, axis) for row in rows], y=[row[field] for row in rows])
 

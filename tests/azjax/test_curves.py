@@ -1,6 +1,7 @@
 """Curves: where points lie, what is left out, ticks at round numbers."""
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 
 from azjax.charts import Curve, draw_curves
@@ -44,3 +45,17 @@ def test_one_value_alone_is_drawn():
 
 def test_large_numbers_are_short():
     assert {"2M", "4M"} <= set(texts(draw_curves([Curve(name="a", x=[0, 5e6], y=[0, 1])], title="T", x_label="x")))
+
+
+def test_names_without_room_beside_the_title_stand_below_it():
+    curves = [Curve(name=f"a-run-with-a-long-name-{number}", x=[0, 1], y=[0, 1]) for number in range(6)]
+    svg = draw_curves(curves, title="Elo above uct:400, 95 % interval", x_label="games", height=240)
+    height = float(re.findall(r'viewBox="0 0 560 ([\d.]+)"', svg)[0])
+    (frame_top,) = re.findall(r'<rect x="58" y="([\d.]+)"', svg)
+    places = [
+        float(y)
+        for y, name in re.findall(r'<text x="[\d.]+" y="([\d.]+)"[^>]*>([^<]*)</text>', svg)
+        if name.startswith("a-run")
+    ]
+    assert len(places) == 6 and min(places) > 25 and max(places) < float(frame_top)
+    assert height == 240 + float(frame_top) - 30

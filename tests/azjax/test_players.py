@@ -43,7 +43,7 @@ def test_a_players_word(word, kind, argument, options):
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("stockfish", "player: got 'stockfish', expected random, uct:400, run:runs/NAME, alphabeta:runs/NAME, solver"),
+        ("stockfish", "player: got 'stockfish', expected random, uct:400, run:runs/NAME, agent:crosshair, alphabeta:"),
         ("", "player: got '', expected random"),
         ("Random", "player: got 'Random', expected random"),
         ("random,c=1", "player 'random,c=1': got option 'c=1', expected no options"),
@@ -58,6 +58,8 @@ def test_a_players_word(word, kind, argument, options):
         ("uct:9,c=-1", "player 'uct:9,c=-1': got c '-1', expected a number of at least 0"),
         ("uct:9,c=nan", "player 'uct:9,c=nan': got c 'nan', expected a number of at least 0"),
         ("run:", "player: got 'run:', expected run:DIRECTORY"),
+        ("agent:", "agent: got '', expected one of "),
+        ("agent:crosshair,c=1", "player 'agent:crosshair,c=1': got option 'c=1', expected simulations=..."),
         ("run:a@last", "player 'run:a@last': got step 'last', expected a whole number of at least 0"),
         ("run:a@-1", "player 'run:a@-1': got step '-1', expected a whole number of at least 0"),
         ("run:a,depth=3", "player 'run:a,depth=3': got option 'depth=3', expected simulations=..., search=..."),

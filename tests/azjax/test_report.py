@@ -51,6 +51,7 @@ SUMMARY = RunSummary(
     selfplay_seconds=313.4,
     learning_seconds=34.56,
     evaluation_seconds=61,
+    evaluation_simulations=64,
     seconds=3725,
     commands={"play against it": "azjax play crosshair --run runs/crosshair-quick"},
 )
@@ -161,8 +162,8 @@ def test_the_report_holds_what_was_trained_what_it_took_and_how_strong_it_is(tmp
         "| simulations | 39,506,144 |",
         "| time: self-play | 5 min 13 s |",
         "| time: learning | 34.6 s |",
-        "| time: evaluation | 1 min 01 s |",
-        "| time: in all | 1 h 02 min |",
+        "| time: evaluation while training | 1 min 01 s |",
+        "| time: in all, without the rating below | 1 h 02 min |",
         f"| `{LONG_NAME}` | +1234 | +1187 … +1282 | 1,200 | 92.5 % |",
         "| `[b]uct\\|400` | +352 | anchor | 400 | 50.0 % |",
         # Wilson's interval for 890 wins in 1,000 is 86.9 to 90.8; draws make it narrower.

@@ -10,13 +10,13 @@ let busy = false;
 let paused = false;
 let seed = 0;
 
-const board = new Board(byId("board"), (action) => act("move", { action }));
+const board = new Board(byId("board"), (action) => act("move", { action }), (words) => (words ? say(words) : tell()));
 const seats = names.map((name, number) => new Seat(byId(`seat-${number}`), name, true, () => go()));
 const look = new Seat(byId("seat-look"), "Look with", false, () => {});
 
 export async function begin() {
   there = await ask("start");
-  fill(byId("game"), there.games.map((game) => [game, game]), there.runs[0]?.game ?? "crosshair");
+  fill(byId("game"), there.games.map((game) => [game, game]), there.runs.find((run) => !run.name.startsWith("agent:"))?.game ?? "crosshair");
   await newGame();
 }
 
@@ -180,7 +180,8 @@ async function save() {
       make("a", { textContent: name, download: name, href: `data:${type};charset=utf-8,${encodeURIComponent(content)}` });
     const picture = make("div");
     draw(picture, made.svg);
-    byId("saved").replaceChildren(link("game.jsonl", "application/json", `${made.record}\n`), link("game.svg", "image/svg+xml", made.svg), picture);
+    const files = made.files.map(([suffix, text]) => link(`game${suffix}`, suffix === ".jsonl" ? "application/json" : "text/plain", text));
+    byId("saved").replaceChildren(...files, link("game.svg", "image/svg+xml", made.svg), picture);
   });
 }
 

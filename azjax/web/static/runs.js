@@ -7,6 +7,7 @@ let runs = [];
 let timer = null;
 let updating = false;
 let again = false;
+let listed = "";
 
 export async function open(visible) {
   clearInterval(timer);
@@ -37,7 +38,7 @@ async function update() {
     ratings();
     const before = byId("games-run").value;
     fill(byId("games-run"), runs.map((run) => [run.name, run.name]), before);
-    if (byId("games-run").value !== before) await files();
+    await files(byId("games-run").value === before);
     if (!byId("runs").hidden) say(runs.length ? `${runs.length} ${runs.length === 1 ? "run" : "runs"}` : "no run in runs/ yet: azjax train GAME begins one");
   } catch (fault) {
     say(fault.message, true);
@@ -76,12 +77,15 @@ function ratings() {
   byId("ratings").replaceChildren(...tables);
 }
 
-async function files() {
+// The files of the chosen run; while it trains, new ones come, and those that changed are read again.
+async function files(again = false) {
   const run = byId("games-run").value;
-  byId("games-list").replaceChildren();
-  if (!run) return;
-  const found = (await ask("games", { run })).files;
-  fill(byId("games-file"), found.map((file) => [file.file, file.file]));
+  const found = run ? (await ask("games", { run })).files : [];
+  const key = JSON.stringify([run, found]);
+  if (again && key === listed) return;
+  listed = key;
+  const before = again ? byId("games-file").value : "";
+  fill(byId("games-file"), found.map((file) => [file.file, file.file]), before);
   await games();
 }
 

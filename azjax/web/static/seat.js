@@ -35,6 +35,7 @@ export class Seat {
     this.run.hidden = this.step.hidden = !NEEDS_RUN.includes(this.kind.value);
     this.simulations.hidden = ["person", "policy", "random"].includes(this.kind.value);
     const steps = [...(run?.steps ?? [])].reverse();
+    if (steps.length < 2) this.step.hidden = true;
     fill(this.step, [["", "newest"], ...steps.map((step) => [step, `step ${step}`])], this.step.value);
     changed();
   }

@@ -149,7 +149,8 @@ def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
     ("argv", "status", "message"),
     [
         (["gtp", "--run", "nowhere"], 2, "--run: got nowhere, which has no config.json"),
-        (["gtp"], 2, "--run"),
+        (["usi"], 2, "--run: got none, and no agent for shogi comes with azjax"),
+        (["gtp", "--step", "5"], 2, "--step: got 5 without --run"),
         (["chess"], 2, "expected one of uci, usi, gtp"),
         (["uci", "--run", "RUN"], 2, "got a run of go,size=5, expected one of chess, which uci is for"),
         (["gtp", "--run", "RUN", "--step", "5"], 2, "has no checkpoint of step 5"),

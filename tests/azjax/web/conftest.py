@@ -61,6 +61,9 @@ def runs_folder(tmp_path_factory) -> Path:
         if step % 10 == 0:
             score = {"score": 0.5 + step / 100, "ci95": [0.4, 0.9], "a": f"step {step}", "b": "random"}
             rows.append({"step": step, "evaluation": score})
+    # The rating at the end has matches of others too.
+    rows.append({"step": 20, "evaluation": score | {"a": "step 10", "score": 0.1}})
+    rows.append({"step": 20, "evaluation": score | {"a": "uct:4", "score": 0.0}})
     run.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run.games_path.mkdir()
     game = {"format": 1, "game": "tic_tac_toe", "players": ["step 20", "random"]}

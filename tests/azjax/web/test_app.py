@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import envs
+from azjax.agents.shipped import shipped
 from azjax.line import Line, read_line
 from azjax.web.roster import KINDS, Roster
 from azjax.web.table import MOST_TABLES
+from envs.game_files import read_games
 from envs.record import from_json
 
 RECORD = '{"format": 1, "game": "%s", "players": ["a", "b"], "actions": [%s], "returns": null, "end": "unfinished"}'
@@ -30,7 +32,9 @@ def refused(client, name, **fields):
 def test_what_there_is(ask):
     said = ask("start")
     assert said["games"][: len(envs.available())] == envs.available()
-    assert said["runs"] == [{"name": "small", "game": "tic_tac_toe", "steps": [10, 20], "simulations": 8}]
+    assert said["runs"][0] == {"name": "small", "game": "tic_tac_toe", "steps": [10, 20], "simulations": 8}
+    assert [run["name"] for run in said["runs"][1:]] == [f"agent:{name}" for name in shipped()]
+    assert ("agent:crosshair", "crosshair") in [(run["name"], run["game"]) for run in said["runs"]]
     assert said["kinds"] == list(KINDS)
 
 
@@ -188,9 +192,50 @@ def test_a_game_is_saved_as_record_and_moving_picture(ask, table):
     for action in (4, 0, 3):
         ask("move", table=table, action=action)
     made = ask("record", table=table, players=["you", "uct:8"])
-    record = from_json(made["record"])
+    ((suffix, text),) = made["files"]
+    record = from_json(text)
+    assert suffix == ".jsonl" and text.endswith("}\n")
     assert (record.actions, record.players, record.end) == ((4, 0, 3), ("you", "uct:8"), "unfinished")
     assert made["svg"].count("<animate") == 4
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "formats"),
+    [
+        ("chess", "e2e4 e7e5 g1f3", {".pgn": "1. e4 e5 2. Nf3"}),
+        ("shogi", "7g7f 3c3d 8h2b+", {".kif": "２二角成(88)", ".usi": "position startpos moves 7g7f 3c3d 8h2b+"}),
+        ("go_9x9", "d4 e5 pass", {".sgf": ";B[df];W[ee];B[]"}),
+        ("hex,size=5", "a1 b2", {".sgf": "GM[11]"}),
+        ("othello", "d3 c3", {".sgf": "GM[2]"}),
+        ("black_hole,rows=2", "a1", {}),
+    ],
+)
+def test_a_game_is_saved_in_every_format_that_it_has(ask, tmp_path, game, moves, formats):
+    table = ask("new", game=game, text=moves)["table"]
+    files = dict(ask("record", table=table, players=["a", "b"])["files"])
+    assert list(files) == [".jsonl", *formats]
+    for suffix, text in files.items():
+        path = tmp_path / f"game{suffix}"
+        path.write_text(text, encoding="utf-8")
+        (record,) = read_games(path)
+        assert len(record.actions) == len(moves.split())
+        assert formats.get(suffix, "") in text
+
+
+@pytest.mark.parametrize("kind", ["puct", "gumbel", "policy"])
+def test_an_agent_that_comes_with_azjax_plays_and_is_looked_into(ask, kind):
+    table = ask("new", game="crosshair")["table"]
+    agent = {"kind": kind, "run": "agent:crosshair", "step": None, "simulations": 8}
+    assert len(ask("reply", table=table, agent=agent)["moves"]) == 1
+    seen = ask("search", table=table, agent=agent, simulations=4)
+    assert sum(move["visits"] for move in seen["moves"]) == 4
+
+
+def test_an_agent_of_another_game_is_refused(client, table):
+    agent = {"kind": "puct", "run": "agent:crosshair"}
+    assert "agent:crosshair plays crosshair" in refused(client, "reply", table=table, agent=agent)
+    strange = {"kind": "puct", "run": "agent:../crosshair"}
+    assert "which is not one of those found" in refused(client, "reply", table=table, agent=strange)
 
 
 def test_the_oldest_table_makes_room(client, ask, table):
@@ -239,6 +284,11 @@ def test_a_log_grows_and_is_read_on(tmp_path):
     path.write_text('{"step": 1, "games": 3}\n', encoding="utf-8")  # the run was resumed
     log.update()
     assert [row["games"] for row in log.steps] == [3]
+    longer = tmp_path / "metrics.jsonl.new"
+    longer.write_text("".join(f'{{"step": {step}, "games": {10 * step}}}\n' for step in range(1, 9)), encoding="utf-8")
+    longer.replace(path)  # resumed again, and grown past what was read
+    log.update()
+    assert [row["games"] for row in log.steps] == [10 * step for step in range(1, 9)]
 
 
 def test_a_line_rolls_dice_that_a_record_repeats():

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -231,6 +232,152 @@ def test_a_position_is_set_up_and_saved(page):
     settle(page)
     links = page.find_elements(By.CSS_SELECTOR, "#saved a")
     assert [link.get_attribute("download") for link in links] == ["game.jsonl", "game.svg"]
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "names", "words"),
+    [
+        ("chess", "e2e4 e7e5 g1f3", ["game.jsonl", "game.pgn", "game.svg"], "1. e4 e5 2. Nf3"),
+        ("shogi", "7g7f 3c3d", ["game.jsonl", "game.kif", "game.usi", "game.svg"], "７六歩"),
+        ("go_9x9", "d4 e5", ["game.jsonl", "game.sgf", "game.svg"], ";B[df];W[ee]"),
+    ],
+)
+def test_a_game_is_saved_in_its_own_format(page, game, moves, names, words):
+    begin(page, game)
+    choose(page, "Second: who", "person")
+    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
+    page.find_element(By.ID, "text").send_keys(moves)
+    page.find_element(By.ID, "set").click()
+    settle(page)
+    page.find_element(By.ID, "save").click()
+    settle(page)
+    links = page.find_elements(By.CSS_SELECTOR, "#saved a")
+    assert [link.get_attribute("download") for link in links] == names
+    assert words in urllib.parse.unquote(links[1].get_attribute("href"))
+    shoot(page, f"{game}-saved")
+
+
+def press(driver: WebDriver, *keys: str) -> None:
+    webdriver.ActionChains(driver).send_keys(*keys).perform()
+
+
+def focused(driver: WebDriver) -> str | None:
+    return driver.switch_to.active_element.get_attribute("data-zone")
+
+
+def walk(driver: WebDriver, zone: str) -> None:
+    """Presses arrows until the zone has the focus: breadth first over what each arrow reaches."""
+    entry = driver.find_element(By.CSS_SELECTOR, "#board .zone[tabindex='0']")
+    driver.execute_script("arguments[0].focus()", entry)
+    arrows = [Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_UP, Keys.ARROW_DOWN]
+    waiting, seen = [(focused(driver), [])], {focused(driver)}
+    while waiting:
+        here, path = waiting.pop(0)
+        if here == zone:
+            driver.execute_script("arguments[0].focus()", entry)
+            press(driver, *path)
+            assert focused(driver) == zone
+            return
+        for arrow in arrows:
+            start = driver.find_element(By.CSS_SELECTOR, f'#board .zone[data-zone="{here}"]')
+            driver.execute_script("arguments[0].focus()", start)
+            press(driver, arrow)
+            if (there := focused(driver)) not in seen:
+                seen.add(there)
+                waiting.append((there, [*path, arrow]))
+    raise AssertionError(f"no arrows lead to {zone}, only to {sorted(filter(None, seen))}")
+
+
+def test_chess_by_the_keyboard(page):
+    begin(page, "chess")
+    choose(page, "Second: who", "person")
+    settle(page)
+    walk(page, "e2")
+    press(page, Keys.ENTER)
+    assert status(page).startswith("e2 to e3, e4?") or status(page).startswith("e2 to e4, e3?")
+    assert page.switch_to.active_element.get_attribute("aria-label") == "e2, chosen"
+    press(page, Keys.ESCAPE)
+    assert status(page) == "First player to move"
+    press(page, Keys.ENTER, Keys.ARROW_UP, Keys.ARROW_UP)
+    assert page.switch_to.active_element.get_attribute("aria-label") == "e4, possible"
+    press(page, Keys.ENTER)
+    settle(page)
+    assert focused(page) == "e4"  # where it was
+    press(page, Keys.PAGE_DOWN)
+    assert focused(page) in {f"{file}{rank}" for file in "abcdefgh" for rank in "78"}  # a piece of the second player's
+    walk(page, "g8")
+    press(page, Keys.ENTER, Keys.PAGE_DOWN)
+    assert focused(page) in ("f6", "h6")
+    press(page, Keys.ENTER)
+    settle(page)
+    first, _ = page.find_elements(By.CSS_SELECTOR, "#moves li")
+    assert first.text == "1. e2e4"
+    shoot(page, "chess-keyboard")
+
+
+def test_a_promotion_by_the_keyboard(page):
+    begin(page, "chess")
+    choose(page, "Second: who", "person")
+    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
+    page.find_element(By.ID, "text").send_keys("7k/P7/8/8/8/8/8/K7 w - - 0 1")
+    page.find_element(By.ID, "set").click()
+    settle(page)
+    walk(page, "a7")
+    press(page, Keys.ENTER, Keys.ARROW_UP, Keys.ENTER)
+    assert page.switch_to.active_element.text.startswith("a7a8")
+    press(page, Keys.ESCAPE)
+    assert focused(page) == "a8"
+    press(page, Keys.ARROW_DOWN, Keys.ENTER, Keys.ARROW_UP, Keys.ENTER, Keys.ENTER)
+    settle(page)
+    assert page.find_element(By.CSS_SELECTOR, "#moves li").text.startswith("1. a7a8")
+    assert focused(page) == "a8"
+
+
+def test_a_drop_by_the_keyboard(page):
+    begin(page, "shogi")
+    choose(page, "Second: who", "person")
+    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
+    page.find_element(By.ID, "text").send_keys("7g7f 3c3d 8h2b+ 3a2b")
+    page.find_element(By.ID, "set").click()
+    settle(page)
+    walk(page, "B*0")
+    press(page, Keys.ENTER)
+    walk(page, "5e")
+    press(page, Keys.ENTER)
+    settle(page)
+    moves = page.find_elements(By.CSS_SELECTOR, "#moves li")
+    assert moves[-1].text == "5. B*5e"
+    shoot(page, "shogi-keyboard")
+
+
+def test_backgammon_by_the_keyboard(page):
+    begin(page, "backgammon")
+    choose(page, "Second: who", "person")
+    settle(page)
+    for zone in ("off", "bar0", "bar1", "p1", "p24", "p13"):
+        walk(page, zone)
+    entry = page.find_element(By.CSS_SELECTOR, "#board .zone.can")
+    page.execute_script("arguments[0].focus()", entry)
+    press(page, Keys.ENTER, Keys.PAGE_DOWN)
+    assert page.switch_to.active_element.get_attribute("aria-label").endswith(", possible")
+    press(page, Keys.ENTER)
+    settle(page)
+    assert len(page.find_elements(By.CSS_SELECTOR, "#moves li")) == 1
+    shoot(page, "backgammon-keyboard")
+
+
+def test_an_agent_that_comes_with_azjax_is_played(page):
+    begin(page, "crosshair", opponent="puct")
+    choose(page, "Second: simulations", "16")
+    run = page.find_element(By.CSS_SELECTOR, 'select[aria-label="Second: run"]')
+    assert run.is_displayed() and Select(run).first_selected_option.text == "agent:crosshair"
+    assert page.execute_script(CLICK) == "zone"
+    settle(page)
+    assert len(page.find_elements(By.CSS_SELECTOR, "#moves li")) == 2
+    page.find_element(By.ID, "step-10").click()
+    settle(page)
+    assert page.find_element(By.ID, "verdict").text.startswith("10 simulations")
+    shoot(page, "shipped-agent")
 
 
 def test_a_pawn_becomes_what_is_chosen(page):
