@@ -63,7 +63,9 @@ class PgxGame(Game):
 
     @property
     def rules_text(self) -> str:
-        return f"The rules, actions and planes are those of the environment {self.env.id} of pgx, whose pages tell them."
+        return (
+            f"The rules, actions and planes are those of the environment {self.env.id} of pgx, whose pages tell them."
+        )
 
     @functools.cached_property
     def _env_shapes(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import envs
 from azjax.cli.options import Games
 
+
 def list_games(options: Games) -> int:
     """Does what the options ask for.
 
