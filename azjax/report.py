@@ -89,8 +89,8 @@ def ratings_table(ratings: Ratings) -> Table:
 
 
 def head_to_head_table(ratings: Ratings) -> Table:
-    """Lays out each two players' games for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    """Lays out each two players' games for a terminal of 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading, names in (("player", {pair.a for pair in ratings.pairs}), ("opponent", {p.b for p in ratings.pairs})):
         table.add_column(heading, overflow="fold", min_width=narrowest(names, 10, 16))
     for heading in ("won", "drawn", "lost", "score", "95 % interval"):

@@ -1,7 +1,7 @@
 """Cells of tables for terminals of 80 columns: names that break where a word of theirs ends, and numbers."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
@@ -16,7 +16,7 @@ class Name:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines = [""]
-        for part in self._parts:
+        for part in self._pieces(options.max_width):
             if lines[-1] and len(lines[-1]) + len(part.rstrip()) > options.max_width:
                 lines.append("")
             lines[-1] += part
@@ -24,6 +24,11 @@ class Name:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(max(map(len, self._parts)), len(self._name))
+
+    def _pieces(self, width: int) -> Iterator[str]:
+        for part in self._parts:
+            # Words longer than the column end after a full stop or an underscore.
+            yield from [part] if len(part.rstrip()) <= width else re.findall(r"[^._]*[._]|[^._]+", part)
 
 
 def parts_of(name: str) -> list[str]:

@@ -19,13 +19,14 @@ def machine(devices: int) -> dict[str, Any]:
 
 def bench_table(report: dict[str, Any]) -> Table:
     """Lays a benchmark's rows out for people."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{report['device']}, {report['cores']} cores")
+    title = f"{report['device']}, {report['cores']} cores"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title)
     for heading in ("case", "ours", "reference", "unit", "ratio", "reference is"):
         if heading in ("ours", "reference", "ratio"):
             table.add_column(heading, justify="right", no_wrap=True)
         else:
             words = [row[_COLUMNS[heading]] for row in report["rows"]]
-            table.add_column(heading, overflow="fold", min_width=narrowest(words, 4, 15))
+            table.add_column(heading, overflow="fold", min_width=narrowest(words, 4, 16))
     for row in report["rows"]:
         reference, ratio = ("", "") if row["ratio"] is None else (number(row["reference"]), f"{row['ratio']:.3g}")
         table.add_row(

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import envs
 from azjax import checkpoint, rundir, train
-from azjax.cli import main
+from azjax.cli import main, start
 from azjax.cli.options import COMMANDS, RunOptions
 from azjax.cli.parse import configure, parse
 from azjax.config import RunConfig, to_json
@@ -407,6 +408,15 @@ def test_where_play_cannot_write_is_told_before_the_game(tmp_path, capsys):
     assert "game.sgf: got the format .sgf, expected .jsonl" in capsys.readouterr().err
     assert main([*argv, str(tmp_path / "none/game.jsonl")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_how_far_a_match_has_come_is_told_with_a_clock(capsys, monkeypatch):
+    times = iter([100.0, 102.0, 131.0])
+    monkeypatch.setattr(start, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    tell = start.Telling("a against b")
+    tell(0, 60)  # too soon
+    tell(12, 60)
+    assert capsys.readouterr().err == "a against b: 12 of 60 games, 0:31\n"
 
 
 def test_rate_prints_its_shape(capsys, tmp_path):

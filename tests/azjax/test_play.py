@@ -53,7 +53,7 @@ def test_the_signs_of_a_board_are_explained():
     told: list[tuple[str, str]] = []
     waiting = ["help"]
     converse(
-        Session(crosshair, make_player(crosshair, "random"), 0),
+        Session(crosshair, make_player(crosshair, "random", lambda *_: pytest.fail("no run")), 0),
         lambda prompt: waiting.pop(0) if waiting else None,
         lambda text, kind: told.append((kind, text)),
     )

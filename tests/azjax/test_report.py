@@ -115,6 +115,7 @@ def test_names_break_between_their_words_alone():
     for table in (ratings_table(ratings), head_to_head_table(ratings)):
         lines = printed(table, width=80).splitlines()
         words = {word for line in lines for word in line.split()}
+        assert any("95 % interval" in line for line in lines)
         assert max(map(len, lines)) <= 80
         pieces = set(NAMES) | {"run:runs/", "crosshair-quick,", "run:runs/crosshair-quick,"}
         assert {word for word in words if re.search("run|cross|simul|quick|uct", word)} <= pieces | {
@@ -129,11 +130,22 @@ def test_a_benchmarks_numbers_are_alike_and_its_words_whole():
     case = "self-play crosshair, equivariant_mlp, puct, 64 simulations, 256 games"
     rows = [
         comparison(case, 50858.6, 141562.0, "the network alone", "new nodes/s"),
-        comparison(case, 1234567.0, 1.41562, "the same self-play with mctx.gumbel_muzero_policy", "simulations/s"),
+        comparison(case, 1234567.0, 54321.0, "the same self-play with mctx.gumbel_muzero_policy", "simulations/s"),
+        comparison("crosshair", 1.41562, 12.5, "pgx 2.6.0", "us", lower_is_better=True),
     ]
     text = printed(bench_table({"device": "1 x cpu", "cores": 2, "rows": rows}), width=80)
     assert max(map(len, text.splitlines())) <= 80 and "…" not in text and "e+0" not in text
-    for word in ("50,859", "141,560", "1,234,600", "1.4156", "equivariant_mlp,", "simulations/s"):
+    for word in (
+        "50,859",
+        "141,560",
+        "1,234,600",
+        "54,321",
+        "1.4156",
+        "12.5",
+        "equivariant_mlp,",
+        "simulations/s",
+        "mctx.gumbel_",
+    ):
         assert word in text.split()
 
 
