@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import tyro
 from tyro.conf import Positional, Suppress
 
-from azjax.cli.options import COMMANDS, Command, RunOptions
+from azjax.cli.options import COMMANDS, Command, Plan, RunOptions, Train
 from azjax.config import RunConfig
 from azjax.presets import preset
 
@@ -242,7 +242,7 @@ def _overview() -> str:
 
 
 def _print_help(name: str, cls: type[Command], tokens: Sequence[str]) -> None:
-    if not issubclass(cls, RunOptions):
+    if not issubclass(cls, (Train, Plan)):
         with contextlib.suppress(SystemExit):
             tyro.cli(cls, prog=f"azjax {name}", args=["--help"])
         return
@@ -255,7 +255,7 @@ def _print_help(name: str, cls: type[Command], tokens: Sequence[str]) -> None:
         tyro.cli(described, prog=f"azjax {name}", args=["--help"], default=default)
 
 
-def _preset_of(cls: type[RunOptions], tokens: Sequence[str]) -> RunConfig:
+def _preset_of(cls: type[Train | Plan], tokens: Sequence[str]) -> RunConfig:
     """Returns the preset that words name; the first that a user meets where they name none, as help must answer."""
     try:
         options = _read(cls, _sorted(cls, tokens)[0])

@@ -318,11 +318,10 @@ def test_a_game_tells_its_rules_and_options(word, capsys):
 
 
 OWN_GAME = """
-import dataclasses
-
 from envs.tic_tac_toe import TicTacToe
 
 class Mine(TicTacToe):
+    id = "mine"
     def legal_action_mask(self, state):
         {mask}
 
@@ -335,8 +334,8 @@ GAME = Mine()
     [
         ("return super().legal_action_mask(state)", None),
         ("return super().legal_action_mask(state) | (state.ply > 2)", "legal_action_mask: game "),
-        ("return super().legal_action_mask(state).nothing", "has no attribute 'nothing' (line 8)"),
-        ("assert False, 'mine'", "its code fails: AssertionError: mine (line 8)"),
+        ("return self.nothing", "its code fails: AttributeError: 'Mine' object has no attribute 'nothing' (line 7)"),
+        ("assert False, 'mine'", "its code fails: AssertionError: mine (line 7)"),
     ],
 )
 def test_a_game_is_checked_in_one_line(mask, said, tmp_path, capsys):
