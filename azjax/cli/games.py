@@ -35,10 +35,11 @@ def list_games(options: Games) -> int:
     if options.check:
         facts["check"] = checked(game)
     if options.json:
-        print(json.dumps(facts | {"rules": game.rules_text}))
+        print(json.dumps(facts | {"rules": game.rules_text, "legend": game.legend}))
         return 0
-    if game.rules_text:
-        print(f"{game.rules_text}\n")
+    legend = f"In azjax play: {game.legend}" if game.legend else ""
+    for paragraph in filter(None, (game.rules_text, legend)):
+        print(f"{paragraph}\n")
     _print_facts(facts | {"options": ", ".join(f"{name}={_text(value)}" for name, value in facts["options"].items())})
     return 0
 

@@ -314,6 +314,7 @@ def test_a_game_tells_its_rules_and_options(word, capsys):
     assert main(["games", word]) == 0
     said = capsys.readouterr().out
     assert "player 0" in said.lower().replace("\n", " ") and "Planes" in said and "max_plies=" in said
+    assert envs.make(word).legend in said
     assert said.splitlines()[0] in sys.modules[type(envs.make(word)).__module__].__doc__
 
 
