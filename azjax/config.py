@@ -49,15 +49,21 @@ class SearchConfig:
     """The tree search, in self-play and in evaluation."""
 
     algorithm: Algorithm = "puct"
+    """puct: AlphaZero; gumbel: Gumbel AlphaZero."""
     implementation: Implementation = "azjax"
     """mctx: grow the tree with the original library's loop (slower; for comparison)."""
     simulations: int = 64
+    """Of each search: in self-play, and in evaluation where `evaluation.simulations` is None."""
     max_depth: int | None = None
+    """Longest walk down the tree in moves; None: no limit."""
     c_init: float = 1.25
+    """Of the exploration schedule c(N), see c_puct."""
     c_base: float = 19652.0
+    """Of the exploration schedule c(N), see c_puct."""
     c_puct: float | None = None
     """A constant in place of the schedule c(N) = log((1 + N + c_base) / c_base) + c_init."""
     dirichlet_fraction: float = 0.25
+    """Share of noise in the prior at the root, in self-play alone."""
     dirichlet_alpha: float | None = None
     """None: 10 / the game's mean number of legal moves under random play."""
     considered_actions: int = 16
@@ -96,6 +102,7 @@ class SelfPlayConfig:
     plies: int = 8
     """Moves made in every lane in one step."""
     temperature: float = 1.0
+    """Of the moves drawn, see temperature_plies."""
     temperature_plies: int = 30
     """Moves up to this ply are drawn by visit count ^ (1 / temperature); later ones are the most visited."""
     opening_plies: int = 0
@@ -141,21 +148,29 @@ class LearnerConfig:
     updates: int = 4
     """U: updates of one step."""
     optimizer: Optimizer = "adamw"
+    """sgd: with momentum; adamw."""
     learning_rate: float = 2e-3
+    """The highest of the schedule."""
     schedule: Schedule = "cosine"
     """cosine: to `final_fraction` over the whole run; stepwise: times `decay` at each boundary; counts updates."""
     warmup: int = 0
     """Updates over which the rate rises from 0."""
     boundaries: tuple[int, ...] = ()
+    """stepwise: updates at which the rate changes."""
     decay: float = 0.1
+    """stepwise: factor at each boundary."""
     final_fraction: float = 0.01
+    """cosine: share of the rate that is left at the end."""
     momentum: float = 0.9
+    """sgd: share of the last change that is kept."""
     weight_decay: float = 1e-4
     """c of c |theta|^2: in the loss (sgd), decoupled (adamw)."""
     value_weight: float = 1.0
+    """Of the value's loss, beside the policy's."""
     outcome_weight: float = 1.0
     """The value target is this share of the game's outcome z plus the rest of the search's root value."""
     symmetry: SymmetryUse = "training"
+    """Where positions are looked at through a symmetry of the game, drawn at random."""
     clip: float = 0.0
     """Largest norm of a gradient, 0 for no limit."""
     fused: Fused = "auto"
@@ -188,6 +203,7 @@ class GateConfig:
     every: int = 0
     """Steps between gate matches, 0 for none."""
     games: int = 200
+    """Games of a gate match."""
     score: float = 0.55
     """Score needed (wins + half of the draws, by games)."""
     streak: int = 1
@@ -261,7 +277,9 @@ class RunConfig:
     preset: str = "quick"
     """Which preset this configuration started from."""
     seed: int = 0
+    """Of the first parameters and of every random choice: the same seed and devices give the same run."""
     steps: int = 100
+    """Length of the run; a step is `selfplay.plies` moves in every lane, then `learner.updates` updates."""
     devices: int = 0
     """Devices the step runs on; 0: all accelerators, or one virtual CPU device for each core."""
     network: NetworkConfig = field(default_factory=NetworkConfig)

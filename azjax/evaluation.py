@@ -19,7 +19,7 @@ from azjax.network import num_parameters
 from azjax.opponents import any_player
 from azjax.outside import AnyPlayer, OutsidePlayer
 from azjax.players import LoadedRun, Player, run_player
-from azjax.progress import Progress
+from azjax.progress import Progress, count_of
 from azjax.rating import Ratings, elo_difference, fit_ratings
 from azjax.report import EloPoint, MatchRecord, RunSummary, elo_picture, ratings_table, write_ratings, write_report
 from azjax.rundir import RunDirectory, load_run
@@ -124,8 +124,8 @@ def finish_run(
         )
 
     progress.say(
-        f"rating {len(players)} checkpoints at {simulations} simulations and {', '.join(config.evaluation.anchors)}, "
-        f"{config.evaluation.final_games} games a pair"
+        f"rating {count_of(len(players), 'checkpoint')} at {simulations} simulations, "
+        f"{', '.join(config.evaluation.anchors)}: {config.evaluation.final_games} games a pair"
     )
     everyone: list[AnyPlayer] = [*players[::-1], *anchors]
     matches, results = round_robin(
@@ -238,7 +238,7 @@ def next_commands(run: RunDirectory, config: RunConfig) -> dict[str, str]:
     return {
         "play against it": f"azjax play {config.game} --run {run.path}",
         "measure it": f"azjax match {config.game} run:{run.path},simulations=400 uct:400 --games 200",
-        "watch its losses": f"tensorboard --logdir {run.tensorboard_path}",
+        "watch its losses (pip install tensorboard)": f"tensorboard --logdir {run.tensorboard_path}",
     }
 
 

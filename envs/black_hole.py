@@ -55,6 +55,8 @@ class BlackHole(Game):
     max_plies: int = RULES_BOUND
     history: int = 1
 
+    legend = "+3: the first player's tile 3; -3: the second's; .: an empty cell; ( ): the hole."
+
     def __post_init__(self):
         playable = [rows for rows in range(2, _MAX_ROWS + 1) if rows % 4 in (1, 2)]
         if isinstance(self.rows, bool) or self.rows not in playable:
