@@ -64,9 +64,10 @@ CREATE = $(need_supported); $(need_venv); $(PYTHON) -m venv $(VENV)
 INSTALL = { $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip; } && \
 	$(BIN)/python -m pip install -r requirements.lock && $(BIN)/python -m pip install --no-deps -e .
 else
-# Unless PYTHON is given, uv finds a supported Python itself.
+# Unless PYTHON is given, uv finds a supported Python itself. --seed: with pip, so that `pip install` after
+# `source .venv/bin/activate` is this environment's.
 CREATE = $(if $(filter file,$(origin PYTHON)),,$(need_supported);) \
-	uv venv $(if $(filter file,$(origin PYTHON)),,--python $(PYTHON)) $(VENV)
+	uv venv --seed $(if $(filter file,$(origin PYTHON)),,--python $(PYTHON)) $(VENV)
 INSTALL = UV_PROJECT_ENVIRONMENT=$(VENV) uv sync --frozen --inexact --extra dev --python $(BIN)/python
 endif
 

@@ -124,10 +124,16 @@ class PlyView:
     best: str  # the agent's choice
     value: float  # of the position before it, player 0's view
     lost: float  # value of the agent's choice less that of the move played, the mover's view; 0 where they are one
+    opening: bool = False  # a move that neither player chose
 
 
 def review_game(
-    analyst: Analyst, events: Sequence[int], *, simulations: int, on_ply: Callable[[int, int], None] = lambda i, n: None
+    analyst: Analyst,
+    events: Sequence[int],
+    *,
+    simulations: int,
+    opening_plies: int = 0,
+    on_ply: Callable[[int, int], None] = lambda i, n: None,
 ) -> tuple[PlyView, ...]:
     """Looks at every position of a game in which a move was made.
 
@@ -138,6 +144,7 @@ def review_game(
       analyst: who looks.
       events: actions, and num_actions + outcome where dice were rolled.
       simulations: of each search.
+      opening_plies: so many of the first events were chosen by neither player.
       on_ply: called with (events done, events).
     """
     game = analyst.game
@@ -166,23 +173,28 @@ def review_game(
                 best=best,
                 value=round(sign * view.value, 4),
                 lost=round(lost, 4),
+                opening=number < opening_plies,
             )
         )
     return tuple(plies)
 
 
 def mistakes(plies: Sequence[PlyView], most: int = 5) -> list[PlyView]:
-    """Returns the plies that lost at least MISTAKE, the worst first."""
-    return sorted((ply for ply in plies if ply.lost >= MISTAKE), key=lambda ply: -ply.lost)[:most]
+    """Returns the plies that lost at least MISTAKE, the worst first; openings are nobody's."""
+    lost = (ply for ply in plies if ply.lost >= MISTAKE and not ply.opening)
+    return sorted(lost, key=lambda ply: -ply.lost)[:most]
 
 
 def position_table(view: PositionView, most: int) -> Table:
     """Lays a position out for people."""
+    notes = [f"expects {' '.join(view.principal_variation)}"]
+    if untried := sum(not move.visits for move in view.moves):
+        notes.append(f"{untried} of {len(view.moves)} moves without a visit: their priors are too low to be tried")
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         title=f"value {view.value:+.3f} for the player to move, {view.simulations} simulations",
-        caption=f"expects {' '.join(view.principal_variation)}",
+        caption="\n".join(notes),
         title_justify="left",
         caption_justify="left",
     )

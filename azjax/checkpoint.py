@@ -103,6 +103,18 @@ class Checkpoints:
         # A folder gets its step's name with the manifest inside: one without was damaged later, and is warned of.
         return sorted(int(path.name) for path in self.directory.glob("*") if STEP.fullmatch(path.name))
 
+    def whole_steps(self) -> list[int]:
+        """Lists the steps whose files are what was written, oldest first; the others are warned of."""
+        whole = []
+        for step in self._steps():
+            folder = self.directory / str(step)
+            try:
+                verified(folder, step)
+                whole.append(step)
+            except Exception as error:
+                self._warn(f"{_damage(folder, error)}; it is left out")
+        return whole
+
     def save(self, step: int, state: Any, metadata: dict[str, Any], wait: bool = False) -> None:
         """Saves a state whose leaves are jax arrays, replacing that step where it exists.
 
@@ -179,6 +191,10 @@ class Checkpoints:
         return self._first_whole(step, refuse, read)
 
     def load_part(self, step: int | None, names: tuple[str, ...]) -> dict[str, Any]:
+        """Returns the state of `restore_part`."""
+        return self.restore_part(step, names).state
+
+    def restore_part(self, step: int | None, names: tuple[str, ...]) -> Restored:
         """Reads only some top-level fields, as nested dicts of arrays on the default device.
 
         Args:
@@ -197,7 +213,7 @@ class Checkpoints:
             leaves = {path: leaf for path, leaf in manifest["leaves"].items() if path.split("/")[0] in names}
             return _nested(_load(folder, leaves, {}), names)
 
-        return self._first_whole(step, refuse, read).state
+        return self._first_whole(step, refuse, read)
 
     def _first_whole(self, step: int | None, refuse: Callable[[dict], str], read: Callable[..., Any]) -> Restored:
         self.wait()
@@ -229,7 +245,7 @@ class Checkpoints:
             except CheckpointError:
                 raise
             except Exception as error:
-                problem = f"checkpoint {folder} is damaged: {root_cause(error)}"
+                problem = _damage(folder, error)
                 if step is not None:
                     raise CheckpointError(problem) from None
                 self._warn(f"{problem}; trying the one before it")
@@ -274,6 +290,10 @@ class Checkpoints:
                 path.rename(self.directory / step)  # killed between the two renames of a replacement
             else:
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _damage(folder: Path, error: Exception) -> str:
+    return str(error) if isinstance(error, CheckpointError) else f"checkpoint {folder} is damaged: {root_cause(error)}"
 
 
 def _load(folder: Path, leaves: dict[str, Any], shardings: dict[str, Any]) -> dict[str, Any]:

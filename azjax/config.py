@@ -5,27 +5,7 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-
-def _positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{name}: got {value!r}, expected a number above 0")
-
-
-def _at_least(name: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise ValueError(f"{name}: got {value!r}, expected at least {least}")
-
-
-def _fraction(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name}: got {value!r}, expected a number from 0 to 1")
-
-
-def _one_of(name: str, value: Any, choices: Any) -> None:
-    allowed = typing.get_args(choices)
-    if value not in allowed:
-        raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(str, allowed))}")
-
+from azjax.fields import ABOVE_0, FROM_0, FROM_1, SHARE, Range, check_fields
 
 ValueHead = Literal["expected_outcome", "win_draw_loss", "binary"]
 SymmetryUse = Literal["none", "training", "training_and_search"]
@@ -59,10 +39,7 @@ class NetworkConfig:
     """resnet: average batch-norm statistics over devices in every layer (equal to one device, at more traffic)."""
 
     def __post_init__(self):
-        for name in ("width", "channels", "value_width"):
-            _at_least(f"network.{name}", getattr(self, name), 1)
-        _at_least("network.blocks", self.blocks, 0)
-        _one_of("network.value_head", self.value_head, ValueHead)
+        check_fields(self, "network.", width=FROM_1, blocks=Range(0, 1000), channels=FROM_1, value_width=FROM_1)
         if self.kind not in ("mlp", "equivariant_mlp", "resnet") and ":" not in self.kind:
             raise ValueError(f"network.kind: got {self.kind!r}, expected mlp, equivariant_mlp, resnet or module:CLASS")
 
@@ -72,15 +49,21 @@ class SearchConfig:
     """The tree search, in self-play and in evaluation."""
 
     algorithm: Algorithm = "puct"
+    """puct: AlphaZero; gumbel: Gumbel AlphaZero."""
     implementation: Implementation = "azjax"
     """mctx: grow the tree with the original library's loop (slower; for comparison)."""
     simulations: int = 64
+    """Of each search: in self-play, and in evaluation where `evaluation.simulations` is None."""
     max_depth: int | None = None
+    """Longest walk down the tree in moves; None: no limit."""
     c_init: float = 1.25
+    """Of the exploration schedule c(N), see c_puct."""
     c_base: float = 19652.0
+    """Of the exploration schedule c(N), see c_puct."""
     c_puct: float | None = None
     """A constant in place of the schedule c(N) = log((1 + N + c_base) / c_base) + c_init."""
     dirichlet_fraction: float = 0.25
+    """Share of noise in the prior at the root, in self-play alone."""
     dirichlet_alpha: float | None = None
     """None: 10 / the game's mean number of legal moves under random play."""
     considered_actions: int = 16
@@ -91,19 +74,23 @@ class SearchConfig:
     """gumbel: search the actions of a phase of sequential halving side by side: faster for one game or a few."""
 
     def __post_init__(self):
-        _one_of("search.algorithm", self.algorithm, Algorithm)
-        _one_of("search.implementation", self.implementation, Implementation)
-        _at_least("search.simulations", self.simulations, 1)
-        _fraction("search.dirichlet_fraction", self.dirichlet_fraction)
-        _at_least("search.considered_actions", self.considered_actions, 1)
-        _positive("search.c_base", self.c_base)
+        check_fields(
+            self,
+            "search.",
+            simulations=FROM_1,
+            max_depth=FROM_1,
+            c_init=FROM_0,
+            c_base=ABOVE_0,
+            c_puct=ABOVE_0,
+            dirichlet_fraction=SHARE,
+            dirichlet_alpha=ABOVE_0,
+            considered_actions=FROM_1,
+            slots=FROM_1,
+        )
         if self.parallel and (self.algorithm, self.implementation) != ("gumbel", "azjax"):
             raise ValueError(
                 f"search.parallel: got true with {self.algorithm} of {self.implementation}, expected gumbel of azjax"
             )
-        for name in ("dirichlet_alpha", "c_puct", "max_depth", "slots"):
-            if getattr(self, name) is not None:
-                _positive(f"search.{name}", getattr(self, name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +102,7 @@ class SelfPlayConfig:
     plies: int = 8
     """Moves made in every lane in one step."""
     temperature: float = 1.0
+    """Of the moves drawn, see temperature_plies."""
     temperature_plies: int = 30
     """Moves up to this ply are drawn by visit count ^ (1 / temperature); later ones are the most visited."""
     opening_plies: int = 0
@@ -127,15 +115,17 @@ class SelfPlayConfig:
     """latest: the newest parameters play (AlphaZero); best: the last that passed the gate (AlphaGo Zero)."""
 
     def __post_init__(self):
-        _at_least("selfplay.lanes", self.lanes, 1)
-        _at_least("selfplay.plies", self.plies, 1)
-        _at_least("selfplay.temperature", self.temperature, 0)
-        _at_least("selfplay.temperature_plies", self.temperature_plies, 0)
-        _at_least("selfplay.opening_plies", self.opening_plies, 0)
-        if not -1 <= self.resign_value < 0:
-            raise ValueError(f"selfplay.resign_value: got {self.resign_value!r}, expected a number from -1 to below 0")
-        _fraction("selfplay.no_resign_share", self.no_resign_share)
-        _one_of("selfplay.actor", self.actor, Actor)
+        check_fields(
+            self,
+            "selfplay.",
+            lanes=FROM_1,
+            plies=FROM_1,
+            temperature=FROM_0,
+            temperature_plies=FROM_0,
+            opening_plies=FROM_0,
+            resign_value=Range(-1, 0, below=True),
+            no_resign_share=SHARE,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +136,7 @@ class ReplayConfig:
     """L: the last L positions of every lane are kept; more than the longest game."""
 
     def __post_init__(self):
-        _at_least("replay.plies", self.plies, 2)
+        check_fields(self, "replay.", plies=Range(2))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,37 +148,50 @@ class LearnerConfig:
     updates: int = 4
     """U: updates of one step."""
     optimizer: Optimizer = "adamw"
+    """sgd: with momentum; adamw."""
     learning_rate: float = 2e-3
+    """The highest of the schedule."""
     schedule: Schedule = "cosine"
     """cosine: to `final_fraction` over the whole run; stepwise: times `decay` at each boundary; counts updates."""
     warmup: int = 0
     """Updates over which the rate rises from 0."""
     boundaries: tuple[int, ...] = ()
+    """stepwise: updates at which the rate changes."""
     decay: float = 0.1
+    """stepwise: factor at each boundary."""
     final_fraction: float = 0.01
+    """cosine: share of the rate that is left at the end."""
     momentum: float = 0.9
+    """sgd: share of the last change that is kept."""
     weight_decay: float = 1e-4
     """c of c |theta|^2: in the loss (sgd), decoupled (adamw)."""
     value_weight: float = 1.0
+    """Of the value's loss, beside the policy's."""
     outcome_weight: float = 1.0
     """The value target is this share of the game's outcome z plus the rest of the search's root value."""
     symmetry: SymmetryUse = "training"
+    """Where positions are looked at through a symmetry of the game, drawn at random."""
     clip: float = 0.0
     """Largest norm of a gradient, 0 for no limit."""
     fused: Fused = "auto"
     """Updates inside the compiled step (true), or calls of one compiled update (false); auto: as suits the device."""
 
     def __post_init__(self):
-        _at_least("learner.batch", self.batch, 1)
-        _at_least("learner.updates", self.updates, 0)
-        _one_of("learner.optimizer", self.optimizer, Optimizer)
-        _one_of("learner.schedule", self.schedule, Schedule)
-        _one_of("learner.symmetry", self.symmetry, SymmetryUse)
-        _one_of("learner.fused", self.fused, Fused)
-        _positive("learner.learning_rate", self.learning_rate)
-        _fraction("learner.outcome_weight", self.outcome_weight)
-        for name in ("warmup", "weight_decay", "value_weight", "clip"):
-            _at_least(f"learner.{name}", getattr(self, name), 0)
+        check_fields(
+            self,
+            "learner.",
+            batch=FROM_1,
+            updates=FROM_0,
+            learning_rate=ABOVE_0,
+            warmup=FROM_0,
+            decay=ABOVE_0,
+            final_fraction=SHARE,
+            momentum=SHARE,
+            weight_decay=FROM_0,
+            value_weight=FROM_0,
+            outcome_weight=SHARE,
+            clip=FROM_0,
+        )
         if list(self.boundaries) != sorted(set(self.boundaries)) or any(b < 1 for b in self.boundaries):
             raise ValueError(f"learner.boundaries: got {self.boundaries}, expected rising whole numbers above 0")
 
@@ -200,16 +203,14 @@ class GateConfig:
     every: int = 0
     """Steps between gate matches, 0 for none."""
     games: int = 200
+    """Games of a gate match."""
     score: float = 0.55
     """Score needed (wins + half of the draws, by games)."""
     streak: int = 1
     """Matches running in which it is needed."""
 
     def __post_init__(self):
-        _at_least("gate.every", self.every, 0)
-        _at_least("gate.games", self.games, 2)
-        _at_least("gate.streak", self.streak, 1)
-        _fraction("gate.score", self.score)
+        check_fields(self, "gate.", every=FROM_0, games=Range(2), score=SHARE, streak=FROM_1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,19 +233,24 @@ class EvaluationConfig:
     """Random plies before a game; each opening is played twice, with seats exchanged."""
 
     def __post_init__(self):
-        _at_least("evaluation.every", self.every, 0)
+        check_fields(
+            self,
+            "evaluation.",
+            every=FROM_0,
+            games=Range(2),
+            final_games=Range(2),
+            simulations=FROM_1,
+            checkpoints=FROM_1,
+            opening_plies=FROM_0,
+        )
         for name in ("games", "final_games"):
-            value = getattr(self, name)
-            if value < 2 or value % 2:
-                raise ValueError(
-                    f"evaluation.{name}: got {value}, expected an even number of at least 2 (both seats of an opening)"
-                )
-        _at_least("evaluation.checkpoints", self.checkpoints, 1)
-        _at_least("evaluation.opening_plies", self.opening_plies, 0)
-        if self.simulations is not None:
-            _at_least("evaluation.simulations", self.simulations, 1)
+            if (value := getattr(self, name)) % 2:
+                raise ValueError(f"evaluation.{name}: got {value}, expected an even number (both seats of an opening)")
         if not self.anchors:
             raise ValueError("evaluation.anchors: got none, expected at least one player, such as random")
+        for word in self.anchors:
+            if self.anchors.count(word) > 1:
+                raise ValueError(f"evaluation.anchors: got {word} twice, expected different players")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,9 +265,7 @@ class CheckpointConfig:
     """Also keep those whose step is a multiple of this; 0: none."""
 
     def __post_init__(self):
-        _at_least("checkpoint.every", self.every, 1)
-        _at_least("checkpoint.keep", self.keep, 1)
-        _at_least("checkpoint.keep_every", self.keep_every, 0)
+        check_fields(self, "checkpoint.", every=FROM_1, keep=FROM_1, keep_every=FROM_0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +277,9 @@ class RunConfig:
     preset: str = "quick"
     """Which preset this configuration started from."""
     seed: int = 0
+    """Of the first parameters and of every random choice: the same seed and devices give the same run."""
     steps: int = 100
+    """Length of the run; a step is `selfplay.plies` moves in every lane, then `learner.updates` updates."""
     devices: int = 0
     """Devices the step runs on; 0: all accelerators, or one virtual CPU device for each core."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -286,10 +292,7 @@ class RunConfig:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self):
-        _at_least("steps", self.steps, 1)
-        _at_least("devices", self.devices, 0)
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed: got {self.seed}, expected a whole number from 0 to 2^32 - 1")
+        check_fields(self, "", seed=Range(0, 2**32 - 1), steps=FROM_1, devices=FROM_0)
         if self.selfplay.actor == "best" and not self.gate.every:
             raise ValueError("selfplay.actor: got best without a gate, expected gate.every above 0 (or actor latest)")
 
@@ -314,21 +317,22 @@ def from_json(fields: dict[str, Any]) -> RunConfig:
 
 def _build(cls: Any, fields: Any, prefix: str) -> Any:
     if not isinstance(fields, dict):
-        raise ValueError(f"config: {prefix or 'top level'}: got {type(fields).__name__}, expected an object of fields")
+        raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: got {fields!r}, expected an object of fields")
     known = {f.name: f for f in dataclasses.fields(cls)}
-    unknown = sorted(set(fields) - set(known))
-    if unknown:
-        raise ValueError(f"config: got unknown field {prefix}{unknown[0]}, expected one of {', '.join(sorted(known))}")
+    for name in fields:
+        if name not in known:
+            raise ValueError(f"got unknown field {prefix}{name}, expected one of {', '.join(sorted(known))}")
+    needed = [f.name for f in known.values() if f.default is f.default_factory is dataclasses.MISSING]
+    if missing := [name for name in needed if name not in fields]:
+        raise ValueError(f"got no field {prefix}{missing[0]}, expected it")
     values = {}
     for name, value in fields.items():
         kind = known[name].type
         if dataclasses.is_dataclass(kind):
             value = _build(kind, value, f"{prefix}{name}.")
-        values[name] = tuple(value) if isinstance(value, list) else value
-    try:
-        return cls(**values)
-    except TypeError as error:
-        raise ValueError(f"config: {prefix or 'top level'}: {error}") from None
+        is_listed = typing.get_origin(kind) is tuple and isinstance(value, list)
+        values[name] = tuple(value) if is_listed else value
+    return cls(**values)
 
 
 def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:

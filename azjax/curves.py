@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -60,6 +60,42 @@ def write_training(directory: Path, points: Sequence[EloPoint], others: Mapping[
     save_picture(directory / "training.png", canvas)
     rows = [dataclasses.asdict(point) | {"lo": finite(point.lo), "hi": finite(point.hi)} for point in points]
     save_json(directory / "training.json", {"title": title, "points": rows, "others": dict(others)})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Passed:
+    """When a curve of ratings passed another player."""
+
+    first: EloPoint | None  # the first point above that player
+    for_good: EloPoint | None  # the first from which on all are above
+
+
+def passed(points: Sequence[EloPoint], elo: float) -> Passed:
+    """Returns when the points, in the order of training, came above a rating; None where they never did."""
+    above = [point.elo > elo for point in points]
+    tail = len(above) - next((n for n, one in enumerate(reversed(above)) if not one), len(above))
+    return Passed(
+        first=next((point for point, one in zip(points, above, strict=True) if one), None),
+        for_good=points[tail] if tail < len(points) else None,
+    )
+
+
+class Drop(NamedTuple):
+    """A fall of the rating while training went on."""
+
+    elo: float  # how far, 0 where the rating never fell
+    start: EloPoint  # the best point before
+    end: EloPoint  # the worst after it
+
+
+def largest_drop(points: Sequence[EloPoint]) -> Drop:
+    """Returns the largest fall from a point to a later one, of at least one point in the order of training."""
+    best, found = points[0], Drop(0.0, points[0], points[0])
+    for point in points:
+        if best.elo - point.elo > found.elo:
+            found = Drop(best.elo - point.elo, best, point)
+        best = max(best, point, key=lambda one: one.elo)
+    return found
 
 
 def plain(text: str) -> str:

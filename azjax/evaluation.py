@@ -17,9 +17,9 @@ from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig
 from azjax.network import num_parameters
 from azjax.opponents import any_player
-from azjax.outside import AnyPlayer
+from azjax.outside import AnyPlayer, OutsidePlayer
 from azjax.players import LoadedRun, Player, run_player
-from azjax.progress import Progress
+from azjax.progress import Progress, count_of
 from azjax.rating import Ratings, elo_difference, fit_ratings
 from azjax.report import EloPoint, MatchRecord, RunSummary, elo_picture, ratings_table, write_ratings, write_report
 from azjax.rundir import RunDirectory, load_run
@@ -49,6 +49,21 @@ def agent_player(game: Game, agent: LoadedRun, name: str) -> Player:
     """Returns the agent as its evaluation plays it: `evaluation.simulations`, no noise."""
     simulations = agent.config.evaluation.simulations or agent.config.search.simulations
     return run_player(game, agent, name, {"simulations": str(simulations)})
+
+
+def check_anchors(game: Game, config: RunConfig) -> None:
+    """Builds every anchor once, so that a wrong word is refused before anything is compiled or trained.
+
+    Raises:
+      ValueError: a word names no player of this game, or its run cannot be read, or its engine does not start.
+    """
+    for word in config.evaluation.anchors:
+        try:
+            player = any_player(game, word, load_run)
+        except ValueError as error:
+            raise ValueError(f"evaluation.anchors: {error}") from None
+        if isinstance(player, OutsidePlayer):
+            player.close()
 
 
 def rate_against_anchors(
@@ -94,8 +109,8 @@ def finish_run(
     progress: Progress,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    """Rates checkpoints and anchors against one another; writes ratings.json, elo.png and report.md."""
-    steps = _spread(checkpoints.saved_steps(), config.evaluation.checkpoints)
+    """Rates checkpoints and anchors against one another; writes ratings.json, elo.png and, last, report.md."""
+    steps = _spread(checkpoints.whole_steps(), config.evaluation.checkpoints)
     agents = [LoadedRun(config, load_run(str(run.path), step).variables, step) for step in steps]
     players = [agent_player(game, agent, f"step {agent.step}") for agent in agents]
     anchors = [any_player(game, word, load_run) for word in config.evaluation.anchors]
@@ -109,8 +124,8 @@ def finish_run(
         )
 
     progress.say(
-        f"rating {len(players)} checkpoints at {simulations} simulations and {', '.join(config.evaluation.anchors)}, "
-        f"{config.evaluation.final_games} games a pair"
+        f"rating {count_of(len(players), 'checkpoint')} at {simulations} simulations, "
+        f"{', '.join(config.evaluation.anchors)}: {config.evaluation.final_games} games a pair"
     )
     everyone: list[AnyPlayer] = [*players[::-1], *anchors]
     matches, results = round_robin(
@@ -130,7 +145,7 @@ def finish_run(
     _draw(run, config, ratings)
     with open(run.metrics_path, "a", encoding="utf-8") as log:
         for match in matches:
-            log.write(json.dumps({"step": steps[-1], "evaluation": match_json(match)}) + "\n")
+            log.write(json.dumps({"step": steps[-1], "evaluation": match_json(match), "final": True}) + "\n")
     records = [
         MatchRecord(a=m.a, b=m.b, wins=m.wins, draws=m.draws, losses=m.losses, distinct=m.distinct) for m in matches
     ]
@@ -223,7 +238,7 @@ def next_commands(run: RunDirectory, config: RunConfig) -> dict[str, str]:
     return {
         "play against it": f"azjax play {config.game} --run {run.path}",
         "measure it": f"azjax match {config.game} run:{run.path},simulations=400 uct:400 --games 200",
-        "watch its losses": f"tensorboard --logdir {run.tensorboard_path}",
+        "watch its losses (pip install tensorboard)": f"tensorboard --logdir {run.tensorboard_path}",
     }
 
 

@@ -37,7 +37,14 @@ class PlyShare:
 
 
 def kept_values(
-    game: Game, player: Player, values: ValuesFn, mesh: Mesh, *, positions: int = 2000, seed: int = 0
+    game: Game,
+    player: Player,
+    values: ValuesFn,
+    mesh: Mesh,
+    *,
+    positions: int = 2000,
+    seed: int = 0,
+    first_ply: int = 0,
 ) -> list[PlyShare]:
     """Asks a player about different positions of random games.
 
@@ -51,12 +58,14 @@ def kept_values(
       mesh: devices to use.
       positions: at most, spread evenly over the plies.
       seed: of the games and of the player's choices.
+      first_ply: positions of earlier plies are left out, whose values may be out of reach.
 
     Returns:
       A share for each ply, and one for all at the end.
     """
     found = random_positions(game, max(64, positions // 4), seed)
-    chosen = _spread(found.ply, positions, np.random.default_rng(seed))
+    late = np.flatnonzero(found.ply >= first_ply)
+    chosen = late[_spread(found.ply[late], positions, np.random.default_rng(seed))]
     states, plies = rows(found.states, chosen), found.ply[chosen]
     worth = values(states)
     moves = ask(player, states, mesh, seed)

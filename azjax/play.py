@@ -23,7 +23,8 @@ a move        such as {example}; `moves` lists the legal ones
 undo          take back your last move and the reply
 hint          what your opponent would play in your place
 resign        give up
-quit          leave; also the end of the input"""
+quit          leave; also the end of the input
+The game's rules: azjax games GAME"""
 
 
 class Session(Line):
@@ -109,6 +110,8 @@ def converse(session: Session, ask: Ask, tell: Tell) -> None:
         f"You move {('first', 'second')[session.seat]}, against {session.opponent.name}. `help` tells what to type.",
         "plain",
     )
+    if game.legend:
+        tell(game.legend, "plain")
     while not session.ended:
         if session.mover != session.seat:
             tell("(thinking)", "plain")
@@ -139,6 +142,8 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
                 return False
             case "help" | "?":
                 tell(HELP.format(example=game.move_name(session.state, session.legal[0])), "plain")
+                if game.legend:
+                    tell(game.legend, "plain")
             case "moves":
                 tell(" ".join(game.move_name(session.state, action) for action in session.legal), "plain")
             case "hint":
@@ -161,7 +166,7 @@ def play_in_terminal(
 ) -> int:
     """Plays on stdin and stdout, which need not be a terminal; returns the exit status.
 
-    The game is added to the file `record`, however it ends, if a move was made.
+    The game is added to the file `record`, however it ends, if a move was made; else nothing new is left.
     """
     if reconfigure := getattr(sys.stdin, "reconfigure", None):
         reconfigure(errors="replace")
@@ -181,6 +186,7 @@ def play_in_terminal(
         console.print(paint(game, text) if kind == "board" else Text(text, style=_STYLES[kind]))
 
     session = Session(game, opponent, seat, seed)
+    new = record is not None and not record.exists()
     if record is not None:
         record.open("a").close()  # a file that cannot be written is told of before the game
     try:
@@ -189,6 +195,8 @@ def play_in_terminal(
         if record is not None and session.plies:
             with record.open("a", encoding="utf-8") as file:
                 file.write(games_text(game, [session.game_record()], check_format(record)))
+        elif record is not None and new:
+            record.unlink()
     return 0
 
 

@@ -1,6 +1,7 @@
 """What a run shows while it runs: a live table on a terminal, plain lines elsewhere, and never silence.
 
-A heartbeat speaks at least every ten seconds, also while XLA compiles.
+A heartbeat speaks at least every ten seconds, also while XLA compiles; in a file, where it stays between the lines,
+at least every half minute once there are other lines of what is being done.
 """
 
 import sys
@@ -15,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 HEARTBEAT_SECONDS = 8.0
+FILE_HEARTBEAT_SECONDS = 28.0
 LINE_SECONDS = 5.0
 
 
@@ -31,6 +33,11 @@ def count(number: float) -> str:
         if abs(number) >= unit:
             return f"{number / unit:.1f}{name}"
     return f"{number:.0f}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Returns "1 game" or "2 games"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def wrapped(fields: Mapping[str, str], width: int = 79) -> list[str]:
@@ -61,7 +68,7 @@ class Progress:
         self._stop = threading.Event()
         self._started = self._last = time.monotonic()
         self._last_row = 0.0
-        self._doing = "starting"
+        self._doing, self._told = "starting", False  # whether a line stands already of what is being done
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> "Progress":
@@ -78,7 +85,7 @@ class Progress:
         """Prints a line that stays."""
         with self._lock:
             self._console.print(line, markup=False)
-            self._last = time.monotonic()
+            self._last, self._told = time.monotonic(), True
 
     def table(self, table: Table) -> None:
         """Prints a table that stays."""
@@ -87,7 +94,8 @@ class Progress:
 
     def doing(self, what: str) -> None:
         """Says what the heartbeat is to report from now on."""
-        self._doing = what
+        if what != self._doing:
+            self._doing, self._told = what, False
 
     def row(self, fields: Mapping[str, str], *, final: bool = False) -> None:
         """Shows the state of training; in a file, a line every few seconds and the last."""
@@ -111,5 +119,8 @@ class Progress:
 
     def _beat(self) -> None:
         while not self._stop.wait(0.5):
-            if time.monotonic() - self._last >= HEARTBEAT_SECONDS:
+            told = self._told
+            patience = FILE_HEARTBEAT_SECONDS if told and not self._console.is_terminal else HEARTBEAT_SECONDS
+            if time.monotonic() - self._last >= patience:
                 self.say(f"... {self._doing}, {duration(time.monotonic() - self._started)}")
+                self._told = told

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from azjax.rating import PlayerRating, Ratings, score_interval
+from azjax.tables import Name, narrowest
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; the dashes tell the lines apart in grey.
 CURVE = "#0072B2"
@@ -79,25 +79,26 @@ def ratings_table(ratings: Ratings) -> Table:
     """Lays the ratings out for a terminal of 80 columns or a plain text file, the strongest first."""
     table = Table(box=box.SIMPLE_HEAD, caption=_shared_parameters(ratings), caption_justify="left", pad_edge=False)
     table.add_column("", justify="right", no_wrap=True)
-    table.add_column("player", overflow="fold", min_width=12)
+    names = [player.name for player in ratings.players]
+    table.add_column("player", overflow="fold", min_width=narrowest(names, 12))
     for heading in ("Elo", "95 % interval", "games", "score"):
         table.add_column(heading, justify="right", no_wrap=True)
     for rank, player in enumerate(ratings.players, 1):
-        table.add_row(str(rank), Text(player.name), *_rating_cells(player))
+        table.add_row(str(rank), Name(player.name), *_rating_cells(player))
     return table
 
 
 def head_to_head_table(ratings: Ratings) -> Table:
-    """Lays out each two players' games for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("player", "opponent"):
-        table.add_column(heading, overflow="fold", min_width=10)
+    """Lays out each two players' games for a terminal of 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading, names in (("player", {pair.a for pair in ratings.pairs}), ("opponent", {p.b for p in ratings.pairs})):
+        table.add_column(heading, overflow="fold", min_width=narrowest(names, 10, 16))
     for heading in ("won", "drawn", "lost", "score", "95 % interval"):
         table.add_column(heading, justify="right", no_wrap=True)
     for pair in ratings.pairs:
         score, lo, hi = score_interval(pair.wins, pair.draws, pair.losses)
         counts = (f"{count:,}" for count in (pair.wins, pair.draws, pair.losses))
-        table.add_row(Text(pair.a), Text(pair.b), *counts, f"{100 * score:.1f} %", _percent_interval(lo, hi))
+        table.add_row(Name(pair.a), Name(pair.b), *counts, f"{100 * score:.1f} %", _percent_interval(lo, hi))
     return table
 
 

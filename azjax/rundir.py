@@ -9,14 +9,16 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from azjax.checkpoint import CheckpointError, Checkpoints
+from azjax.checkpoint import CheckpointError, Checkpoints, Restored
 from azjax.config import RunConfig, from_json, to_json
 from azjax.players import LoadedRun
+from azjax.rows import is_earned, read_rows
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -76,11 +78,14 @@ class RunDirectory:
             )
         try:
             fields = json.loads(self.config_path.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.config_path}: got a file that is not JSON ({error}), expected a run's fields"
             ) from None
-        return from_json(fields)
+        try:
+            return from_json(fields)
+        except ValueError as error:
+            raise ValueError(f"{self.config_path}: {error}") from None
 
     def write_config(self, config: RunConfig) -> None:
         """Writes config.json, whole or not at all."""
@@ -92,24 +97,34 @@ class RunDirectory:
         partial.replace(self.config_path)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yields the rows of metrics.jsonl; a torn last line, as a killed writer leaves it, is passed over."""
-        if not self.metrics_path.is_file():
-            return
-        with self.metrics_path.open(encoding="utf-8") as file:
-            for line in file:
-                try:
-                    yield json.loads(line)
-                except json.JSONDecodeError:
-                    return
+        """Yields the rows of metrics.jsonl; damaged lines are passed over."""
+        return (row for _, row in read_rows(self.metrics_path) if row is not None)
 
-    def cut_rows(self, step: int) -> None:
-        """Drops the rows of metrics.jsonl after `step`, so that a resumed run repeats none."""
+    def cut_rows(self, step: int, waiting: Collection[str], warn: Callable[[str], None]) -> None:
+        """Drops the rows of metrics.jsonl that a run which goes on from a checkpoint will write again.
+
+        Args:
+          step: the checkpoint's; 0 for none.
+          waiting: its matches that are still to be played.
+          warn: is told, in one line, of damaged lines; they are dropped, and the file is kept as it was beside it.
+        """
         if not self.writes:
             return
-        kept = [row for row in self.rows() if row["step"] <= step]
+        lines = list(read_rows(self.metrics_path))
+        if damaged := sum(row is None for _, row in lines):
+            kept = self.metrics_path.with_suffix(".jsonl.damaged")
+            shutil.copyfile(self.metrics_path, kept)
+            what = f"{damaged} damaged line{'s' * (damaged > 1)} of {len(lines)}"
+            warn(f"{self.metrics_path}: {what} dropped; the file as it was is kept in {kept}")
         partial = self.metrics_path.with_suffix(".jsonl.new")
-        partial.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        earned = (line for line, row in lines if row is not None and is_earned(row, step, waiting))
+        partial.write_bytes(b"".join(line if line.endswith(b"\n") else line + b"\n" for line in earned))
         partial.replace(self.metrics_path)
+
+    def drop_report(self) -> None:
+        """Removes report.md, which says that the run is finished."""
+        if self.writes:
+            self.report_path.unlink(missing_ok=True)
 
     def lock(self) -> contextlib.AbstractContextManager[Any]:
         """Takes the run for this process until the returned file is closed (or the process ends, however it ends).
@@ -175,7 +190,20 @@ def load_run(directory: str, step: int | None) -> LoadedRun:
             f"run: {run.path} has no checkpoint of step {step}, expected one of {', '.join(map(str, steps))}"
         )
     try:
-        part = checkpoints.load_part(step, ("learner", "step"))
+        restored = checkpoints.restore_part(step, ("learner", "step"))
     except CheckpointError as error:
         raise ValueError(f"run: {run.path}: {error}") from None
-    return LoadedRun(config=config, variables=part["learner"]["variables"], step=int(part["step"]))
+    _check_network(run, config, restored)
+    return LoadedRun(config=config, variables=restored.state["learner"]["variables"], step=int(restored.state["step"]))
+
+
+def _check_network(run: RunDirectory, config: RunConfig, restored: Restored) -> None:
+    """Raises ValueError if config.json says another network than the one that the checkpoint holds."""
+    said, stored = to_json(config)["network"], restored.metadata.get("config")
+    made_by = stored.get("network") if isinstance(stored, dict) else None
+    for name, value in made_by.items() if isinstance(made_by, dict) else ():
+        if name in said and said[name] != value:
+            raise ValueError(
+                f"{run.config_path}: network.{name}: got {said[name]!r}, expected {value!r}, by which checkpoint "
+                f"{restored.step} was made"
+            )

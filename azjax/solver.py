@@ -31,9 +31,19 @@ def solve(game: Game, most_positions: int = MOST_POSITIONS) -> Solution:
     Raises:
       ValueError: the game has dice, or more than `most_positions` positions.
     """
+    return solve_from(
+        game, jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(jax.random.key(0))), most_positions
+    )
+
+
+def solve_from(game: Game, states: State, most_positions: int = MOST_POSITIONS) -> Solution:
+    """Returns the value of every position that can be reached from states numpy [N, ...], which are in it too.
+
+    Raises:
+      ValueError: as `solve`.
+    """
     check_no_chance(game)
-    start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(jax.random.key(0)))
-    layers = _layers(game, start, most_positions)
+    layers = _layers(game, states, most_positions)
     after = np.zeros(0, np.float32)
     hashes, values = [], []
     for layer in reversed(layers):
@@ -96,11 +106,11 @@ def _split(keys: np.ndarray) -> np.ndarray:
 @functools.lru_cache
 def _hasher(game: Game) -> Any:
     del game  # whose states have one form, so that each game has a program of its own
-    return jax.jit(_hash)
+    return jax.jit(hash_states)
 
 
-def _hash(states: State) -> jax.Array:
-    """Returns uint32[B, 2], two hashes of each state's words (Murmur3's mixing, with different seeds)."""
+def hash_states(states: State) -> jax.Array:
+    """Returns uint32[B, 2], two hashes of each state [B, ...]'s words (Murmur3's mixing, with different seeds)."""
     words = []
     for leaf in jax.tree.leaves(states):
         if jnp.issubdtype(leaf.dtype, jnp.floating):
@@ -123,7 +133,7 @@ def _hash(states: State) -> jax.Array:
 
 def look_up(solution: Solution, states: State) -> jax.Array:
     """Returns float32[B], the values of states [B, ...], the view of the player to move; NaN if one is not there."""
-    wanted = _hash(states)
+    wanted = hash_states(states)
     hashes = jnp.asarray(solution.hashes)
 
     def before(place: jax.Array) -> jax.Array:

@@ -18,8 +18,8 @@ import envs
 from azjax import hosts
 from azjax.arena import Match, play_match
 from azjax.checkpoint import CheckpointError, Checkpoints, Restored
-from azjax.config import RunConfig, differences, to_json
-from azjax.evaluation import finish_run, rate_against_anchors
+from azjax.config import RunConfig, to_json
+from azjax.evaluation import check_anchors, finish_run, rate_against_anchors
 from azjax.interrupt import Interrupted, Signals
 from azjax.learner import all_finite
 from azjax.metrics import MetricsLog, Totals
@@ -27,14 +27,13 @@ from azjax.network import num_parameters
 from azjax.plan import check_fits, make_plan, plan_table
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
+from azjax.resume import is_finished, refuse_changes
 from azjax.rundir import RunDirectory, check_cache
 from azjax.selfplay import mean_legal_moves
 from azjax.step import RunState, Step, make_mesh
 from azjax.tournament import match_json
 from envs.core import Game
 
-SAFE_FIELDS = ("evaluation.", "checkpoint.", "preset", "devices")
-"""Fields that may change when a run is resumed: they measure, keep and place, but do not train."""
 SLOW_STEP_SECONDS = 10.0
 """A signal is answered between steps: one that takes longer is told of, since 15 s after it a machine may be gone."""
 MAX_NONFINITE_STEPS = 5
@@ -91,7 +90,7 @@ def train(config: RunConfig, directory: Path) -> int:
       0 when finished, 130 or 143 after Ctrl-C or SIGTERM (the state is saved).
 
     Raises:
-      ValueError: the configuration is wrong, or differs from the run's in more than SAFE_FIELDS.
+      ValueError: the configuration is wrong, or differs from the run's in what trains.
       CheckpointError: nothing could be saved, or no checkpoint is whole.
     """
     run = RunDirectory(directory, writes=hosts.is_first())
@@ -99,9 +98,10 @@ def train(config: RunConfig, directory: Path) -> int:
     with Progress(quiet=not hosts.is_first()) as progress, contextlib.ExitStack() as held, Signals() as signals:
         with hosts.together():
             held.enter_context(run.lock())
-            if run.exists():
-                _refuse_changes(run.read_config(), config, run)
-            finished = run.exists() and _finished(run, config)
+            old = run.read_config() if run.exists() else None
+            if old is not None:
+                refuse_changes(old, config, run)
+            finished = old is not None and is_finished(old, config, run)
         hosts.require_same(f"whether {run.path} is finished", finished)
         if finished:
             progress.say(f"finished: {run.path}, {config.steps} steps; its report:")
@@ -111,11 +111,13 @@ def train(config: RunConfig, directory: Path) -> int:
         progress.doing("compiling")
         signals.nothing_to_save = "stopped before the first step; nothing was to be saved"
         with hosts.together():
+            check_anchors(game, config)
             resolved = resolve(config, game)
             devices = choose_devices(config)
             plan = make_plan(resolved, game, devices)
             check_fits(plan)
             step = Step(resolved, game, make_mesh(devices))
+            run.drop_report()  # one of fewer steps, or of another rating
             run.write_config(config)
         progress.table(plan_table(plan))
         checkpoints = Checkpoints(
@@ -128,20 +130,6 @@ def train(config: RunConfig, directory: Path) -> int:
         with checkpoints:
             trainer = _Trainer(resolved, game, step, run, checkpoints, progress, signals)
             return trainer.run_to_end()
-
-
-def _refuse_changes(old: RunConfig, new: RunConfig, run: RunDirectory) -> None:
-    changed = {k: v for k, v in differences(old, new).items() if not k.startswith(SAFE_FIELDS)}
-    if changed:
-        listed = ", ".join(f"{name}: {before} -> {after}" for name, (before, after) in changed.items())
-        raise ValueError(
-            f"config: {run.path} was started with other values ({listed}); use --fork NAME, or another --out"
-        )
-
-
-def _finished(run: RunDirectory, config: RunConfig) -> bool:
-    steps = Checkpoints(run.checkpoints_path).saved_steps()
-    return bool(steps) and steps[-1] >= config.steps and run.report_path.is_file() and run.ratings_path.is_file()
 
 
 class _Trainer:
@@ -174,6 +162,7 @@ class _Trainer:
         done = int(state.step)
         with MetricsLog(self.run) as log:
             state = self._measure(state, done, log)  # what the run was stopped in
+            due = False
             while done < self.config.steps and not self.signals.caught():
                 state, row = self._train_step(state)
                 done += 1
@@ -184,8 +173,9 @@ class _Trainer:
                     self.waiting += [name] if every and done % every == 0 else []
                 state = self._measure(state, done, log)
                 stopping = bool(self.signals.caught()) or done == self.config.steps
-                if done % self.config.checkpoint.every == 0 or stopping:
-                    self._save(state, done, wait=stopping)
+                due |= done % self.config.checkpoint.every == 0
+                if due or stopping:
+                    due = not self._save(state, done, wait=stopping)
         if done == self.config.steps and not self.waiting and not self.signals.caught() and self._finish():
             return 0
         number = self.signals.caught()
@@ -201,7 +191,7 @@ class _Trainer:
         newest = max(self.checkpoints.saved_steps(), default=-1)
         hosts.require_same(f"newest checkpoint in {self.run.path}", newest)
         if newest < 0:
-            self.run.cut_rows(0)
+            self.run.cut_rows(0, (), self.progress.say)
             state = self.step.init(jax.random.key(self.config.seed))
             self.progress.say(
                 f"{count(num_parameters(state.learner.variables))} parameters on {self.step.mesh.size} x "
@@ -210,7 +200,7 @@ class _Trainer:
             return state
         restored = self.checkpoints.restore(self.step.placed(like))
         self._read_metadata(restored)
-        self.run.cut_rows(restored.step)
+        self.run.cut_rows(restored.step, self.waiting, self.progress.say)
         self.progress.say(f"resumed at step {restored.step} of {self.config.steps}")
         return restored.state
 
@@ -292,9 +282,10 @@ class _Trainer:
         if self.run.writes:
             text = json.dumps(diagnosis, indent=2, default=str)
             (self.run.crash_path / "diagnosis.json").write_text(f"{text}\n", encoding="utf-8")
+        rate = self.config.learner.learning_rate / 10
         raise FloatingPointError(
-            f"training: {problem}; the state is in {self.run.crash_path}; "
-            "lower learner.learning_rate or set learner.clip, and start from an earlier step"
+            f"training: {problem}; the state is in {self.run.crash_path}; start anew with other values: azjax train "
+            f"{self.config.game} --resume {self.run.path} --fork NAME --learner.clip 1 --learner.learning-rate {rate:g}"
         )
 
     def _agent(self, state: RunState, step: int) -> LoadedRun:
@@ -361,9 +352,12 @@ class _Trainer:
         self.totals.evaluation_seconds += time.perf_counter() - started
         self.clock = time.perf_counter()
 
-    def _save(self, state: RunState, step: int, wait: bool) -> None:
+    def _save(self, state: RunState, step: int, wait: bool) -> bool:
+        """Saves the state; not, unless `wait`, while steps are not finite: a later state is better to go on from."""
         if not self._is_finite((state.learner, state.best)):
             self._crash(f"the parameters of step {step} are not finite", {"step": step}, state)
+        if self.totals.nonfinite_steps and not wait:
+            return False
         metadata = {
             "totals": dataclasses.asdict(self.totals),
             "gate_streak": self.gate_streak,
@@ -371,6 +365,7 @@ class _Trainer:
             "config": to_json(self.config),
         }
         self.checkpoints.save(step, state, metadata, wait=wait)
+        return True
 
     def _finish(self) -> bool:
         """Rates the run and writes its report; returns False if a signal interrupts it."""

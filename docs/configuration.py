@@ -19,29 +19,9 @@ A run's configuration is one record with a section for each stage. On the comman
 values one after another. The defaults below are those of the records; a preset replaces some of them, for some games
 others. What a run uses stands in its `config.json`, and `azjax plan GAME --preset NAME` shows what it needs.
 
-Of a run that is resumed, the fields of `evaluation` and `checkpoint` may be changed; all others are refused, by name.
+Of a run that is resumed, the fields of `evaluation` and `checkpoint` may be changed, `preset`, `devices`, and `steps`
+where the schedule is not `cosine`; all others are refused, by name.
 """
-PLAIN = {
-    "seed": "Of the first parameters and of every random choice: the same seed and devices give the same run.",
-    "steps": "Length of the run; a step is `selfplay.plies` moves in every lane, then `learner.updates` updates.",
-    "search.algorithm": "puct: AlphaZero; gumbel: Gumbel AlphaZero.",
-    "search.simulations": "Of each search: in self-play, and in evaluation where `evaluation.simulations` is None.",
-    "search.max_depth": "Longest walk down the tree in moves; None: no limit.",
-    "search.c_init": "Of the exploration schedule c(N), see c_puct.",
-    "search.c_base": "Of the exploration schedule c(N), see c_puct.",
-    "search.dirichlet_fraction": "Share of noise in the prior at the root, in self-play alone.",
-    "selfplay.temperature": "Of the moves drawn, see temperature_plies.",
-    "learner.optimizer": "sgd: with momentum; adamw.",
-    "learner.learning_rate": "The highest of the schedule.",
-    "learner.boundaries": "stepwise: updates at which the rate changes.",
-    "learner.decay": "stepwise: factor at each boundary.",
-    "learner.final_fraction": "cosine: share of the rate that is left at the end.",
-    "learner.momentum": "sgd: share of the last change that is kept.",
-    "learner.value_weight": "Of the value's loss, beside the policy's.",
-    "learner.symmetry": "Where positions are looked at through a symmetry of the game, drawn at random.",
-    "gate.games": "Games of a gate match.",
-}
-"""Fields whose meaning config.py leaves to their name."""
 
 
 def page() -> str:
@@ -59,7 +39,7 @@ def _section(title: str, cls: type, prefix: str = "") -> str:
             f"`{prefix}{field.name}`",
             _default(field),
             _kind(field.type),
-            meanings.get(field.name) or PLAIN[prefix + field.name],
+            meanings[field.name],
         )
         for field in dataclasses.fields(cls)
         if not dataclasses.is_dataclass(field.type)

@@ -48,6 +48,15 @@ _GAMES = {
     "go_19x19": _Entry("envs.go", "Go", MappingProxyType({"size": 19})),
 }
 
+FAMILIES = MappingProxyType(
+    {
+        "go,size=N": "boards of other sizes",
+        "pgx:NAME": "a two-player game of pgx, such as pgx:gardner_chess",
+        "FILE.py:NAME": "a game of one's own; also MODULE:NAME",
+    }
+)
+"""What `make` takes besides the names that `available` lists."""
+
 _REFERENCE = re.compile(r"(?P<where>.+?):(?P<name>[^:,]*)(?P<options>,.*)?", re.DOTALL)
 
 
@@ -82,7 +91,8 @@ def make(name: str, **options: Any) -> "Game":
     word, _, tail = name.strip().partition(",")
     entry = _GAMES.get(word.strip())
     if entry is None:
-        raise ValueError(f"game: got {word!r}, expected {expected_names(word, available())}, or FILE.py:NAME")
+        expected = expected_names(word, available())
+        raise ValueError(f"game: got {word!r}, expected {expected}; or {', '.join(FAMILIES)}")
     options = _merged(word, tail, options)
     game_class = getattr(importlib.import_module(entry.module), entry.name)
     _check_options(word, game_class, options, given=set(entry.fixed))

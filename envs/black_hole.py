@@ -28,6 +28,7 @@ from envs.core import (
     two_player_returns,
 )
 
+_MAX_HISTORY = 16
 _MAX_ROWS = 22  # 253 cells, tiles up to 126: a tile fits int8
 
 
@@ -44,12 +45,17 @@ class BlackHole(Game):
     """Black Hole on `rows` rows: N = rows (rows + 1) / 2 cells, K = (N - 1) / 2 tiles each.
 
     Planes, on a square array whose lower triangle is the board (so that a 3 x 3 kernel covers the six neighbours):
-    my tile / K, their tile / K, empty cells, the board, the tile I place now / K, whether I am player 0.
+    my tile / K, their tile / K, empty cells, the board, the tile I place now / K, whether I am player 0; then, for
+    `history` T above 1, my and their tiles / K as they lay 1, 2, ..., T - 1 plies ago. A tile's number says when it was
+    placed, so that these planes repeat what the first two hold.
     """
 
     rows: int = 6
     tie_break: str = "rings"  # "none": only the cells next to the hole count, equal sums there are a draw
     max_plies: int = RULES_BOUND
+    history: int = 1
+
+    legend = "+3: the first player's tile 3; -3: the second's; .: an empty cell; ( ): the hole."
 
     def __post_init__(self):
         playable = [rows for rows in range(2, _MAX_ROWS + 1) if rows % 4 in (1, 2)]
@@ -60,6 +66,10 @@ class BlackHole(Game):
             )
         if self.tie_break not in ("rings", "none"):
             raise ValueError(f"black_hole: tie_break: got {self.tie_break!r}, expected 'rings' or 'none'")
+        if type(self.history) is not int or not 1 <= self.history <= _MAX_HISTORY:
+            raise ValueError(
+                f"black_hole: history: got {self.history!r}, expected a whole number of boards from 1 to {_MAX_HISTORY}"
+            )
         object.__setattr__(self, "max_plies", check_max_plies(self.max_plies, self.num_actions - 1))
 
     @property
@@ -76,7 +86,7 @@ class BlackHole(Game):
 
     @property
     def observation_shape(self) -> tuple[int, int, int]:
-        return (self.rows, self.rows, 6)
+        return (self.rows, self.rows, 6 + 2 * (self.history - 1))
 
     @property
     def tiles_each(self) -> int:
@@ -125,6 +135,10 @@ class BlackHole(Game):
             jnp.broadcast_to(self._tile(state) * scale, board.shape),
             jnp.broadcast_to(first, board.shape),
         ]
+        placed = 2 * (jnp.abs(mine) - 1) + (board < 0)  # the ply of each tile
+        for ago in range(1, self.history):
+            then = jnp.where(placed < state.ply - ago, mine, 0)
+            planes += [jnp.maximum(then, 0) * scale, jnp.maximum(-then, 0) * scale]
         return stack_planes([jnp.asarray(plane, jnp.float32) for plane in planes])
 
     @property

@@ -88,8 +88,11 @@ def check_symmetries(game: Game, played: PlayedGames) -> int:
     for number, symmetry in enumerate(symmetries):
         where = f"symmetry {number}"
         permutation = np.asarray(symmetry.permutation)
-        permuted = permutation.dtype == np.int16 and np.array_equal(np.sort(permutation), actions)
-        require(permuted, game, "symmetries", where, "its permutation is not one of int16[A]")
+        typed = (permutation.dtype, permutation.shape) == (np.int16, actions.shape)
+        got = f"{permutation.dtype}{list(permutation.shape)}"
+        require(typed, game, "symmetries", where, f"its permutation is {got}, expected int16{list(actions.shape)}")
+        permuted = np.array_equal(np.sort(permutation), actions)
+        require(permuted, game, "symmetries", where, f"its permutation is not one of 0 to {game.num_actions - 1}")
         seen = jax.eval_shape(symmetry.observation, observation)
         same = (seen.shape, seen.dtype) == (observation.shape, observation.dtype)
         require(same, game, "symmetries", where, f"it makes {seen.dtype}{list(seen.shape)} of an observation")

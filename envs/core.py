@@ -7,7 +7,9 @@ check_game(MyGame())               (envs/check.py) tries every line of this cont
 import abc
 import dataclasses
 import functools
+import inspect
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -64,6 +66,16 @@ class Game(abc.ABC):
     observation_shape: tuple[int, int, int]
     """(H, W, F)."""
     has_chance: bool = False
+    legend: str = ""
+    """How `render`'s text is read, in one line for people; empty where it needs no word."""
+
+    @property
+    def rules_text(self) -> str:
+        """The rules, actions and planes in words: what the game's module and then its class say of themselves."""
+        module, own = inspect.getdoc(sys.modules[type(self).__module__]), vars(type(self)).get("__doc__")
+        # A dataclass without a text has its signature for one.
+        about = "" if own is None or own.startswith(f"{type(self).__name__}(") else inspect.cleandoc(own)
+        return "\n\n".join(filter(None, (module, about)))
 
     @abc.abstractmethod
     def init(self, rng_key: jax.Array) -> State:

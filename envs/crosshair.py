@@ -68,6 +68,8 @@ class Crosshair(Game):
     diagonal_pinch: bool = False  # also pinch along the four diagonals
     max_plies: int = RULES_BOUND
 
+    legend = "R and B: stones; [ ]: the last one; +: the mover may place there; .: empty, the mover may not."
+
     def __post_init__(self):
         if isinstance(self.size, bool) or not isinstance(self.size, int) or not 1 <= self.size <= _MAX_SIZE:
             raise ValueError(f"crosshair: size: got {self.size!r}, expected a whole number from 1 to {_MAX_SIZE}")

@@ -64,6 +64,8 @@ class Othello(Game):
     size: int = 8
     max_plies: int = RULES_BOUND
 
+    legend = "X and O: discs, Black's and White's; +: the mover may place there; .: empty."
+
     def __post_init__(self):
         size = self.size
         if isinstance(size, bool) or not isinstance(size, int) or not 4 <= size <= _MAX_SIZE or size % 2:

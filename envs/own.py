@@ -124,7 +124,7 @@ def _loaded(where: str, folder: str, run: Callable[[], Any]) -> Any:
     except (Exception, SystemExit) as error:
         if isinstance(error, ValueError) and str(error).startswith("game: "):
             raise
-        raise ValueError(f"game: {where} fails to load: {_cause(error)}{_line(error, where)}") from error
+        raise ValueError(f"game: {where} fails to load: {fault(error, where)}") from error
 
 
 def _made(reference: str, game_class: type, options: dict[str, Any]) -> Any:
@@ -144,6 +144,11 @@ def _made(reference: str, game_class: type, options: dict[str, Any]) -> Any:
 def _refuse_missing(reference: str, missing: list[str]) -> None:
     if missing:
         raise ValueError(f"game {reference}: not a Game: it lacks {', '.join(missing)} (see envs.core.Game)")
+
+
+def fault(error: BaseException, where: str) -> str:
+    """Returns what went wrong in one line, with the last line of the Python file `where` that ran."""
+    return f"{_cause(error)}{_line(error, where)}"
 
 
 def _cause(error: BaseException) -> str:

@@ -61,6 +61,12 @@ class PgxGame(Game):
         limited = self.max_plies is not None and self.max_plies != bound
         return f"pgx:{self.env.id}" + (f",max_plies={self.max_plies}" if limited else "")
 
+    @property
+    def rules_text(self) -> str:
+        return (
+            f"The rules, actions and planes are those of the environment {self.env.id} of pgx, whose pages tell them."
+        )
+
     @functools.cached_property
     def _env_shapes(self) -> Any:
         with jax.numpy_rank_promotion("allow"):

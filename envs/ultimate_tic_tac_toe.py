@@ -75,6 +75,7 @@ class UltimateTicTacToe(Game):
     num_actions = 81
     max_legal_actions = 81
     observation_shape = (9, 9, 5)
+    legend = "X and O: marks; +: the mover may mark there; .: empty, the mover may not."
 
     def __post_init__(self):
         object.__setattr__(self, "max_plies", check_max_plies(self.max_plies, 81))

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def write_results(out: Path, report: dict[str, Any], rows: list[dict[str, Any]],
         writer.writeheader()
         writer.writerows(rows)
     (out / "results.md").write_text(text, encoding="utf-8")
+
+
+def markdown(lines: Iterable[Sequence[str]]) -> str:
+    """Returns a table of lines of cells; the second line is the rule under the headings."""
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def commit() -> str:

@@ -1,5 +1,6 @@
 """What README and docs say can be run as it stands there: the game, the commands, the links, the tables."""
 
+import dataclasses
 import importlib.util
 import re
 import runpy
@@ -64,6 +65,30 @@ def test_the_pages_game_with_a_die_keeps_the_contract(tmp_path):
     rolled = game.step_chance(game.init(jax.random.key(0)), jnp.int32(1))
     assert game.legal_action_mask(rolled).tolist() == [True, True, False]
     del sys.modules["nim"]  # later tests may have another
+
+
+def test_the_pages_symmetry_is_one(tmp_path):
+    text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "def symmetries(" in block]
+    head = "import jax.numpy as jnp\nimport numpy as np\nfrom envs.core import Symmetry\n"
+    (tmp_path / "symmetry.py").write_text(head + block, encoding="utf-8")
+    identity, mirror = runpy.run_path(str(tmp_path / "symmetry.py"))["symmetries"].fget(None)
+    assert [(s.permutation.dtype, s.permutation.tolist()) for s in (identity, mirror)] == [
+        ("int16", [0, 1, 2]),
+        ("int16", [2, 1, 0]),
+    ]
+    observation = jnp.arange(6.0).reshape(1, 3, 2)
+    assert mirror.observation(observation)[0, :, 0].tolist() == [4.0, 2.0, 0.0]
+
+
+def test_the_page_of_games_has_every_game_and_option():
+    page = (ROOT / "docs/games.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for word in envs.available():
+        assert f"`{word}`" in page and f"`{word}`" in readme
+        (section,) = [part for part in page.split("\n## ") if f"`{word}`" in part]
+        options = [field.name for field in dataclasses.fields(envs.make(word)) if field.name != "max_plies"]
+        assert [option for option in options if f"`{option}" not in section] == []
 
 
 def test_who_takes_the_readmes_last_counter_wins(tmp_path):

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[1]
 # Each file of azjax imports only files before it. `__init__` is what `import azjax` runs; the servers of engines'
 # protocols and the web page stand beside the command line and are imported by it.
 ORDER = """
-    __init__ config presets accelerators launch types boards network agents search charts openings selfplay targets
-    replay learner step hosts interrupt expansion solver oracle players thinker outside connect_four_player engines
-    opponents referee arena rating sprt tournament report curves manifest checkpoint rundir export metrics progress
-    evaluation plan train line play widget analysis tactics perfect scaling book generations bench servers web cli
-    connect_four_program __main__
+    __init__ fields config presets accelerators launch types boards network agents search charts openings selfplay
+    targets replay learner step hosts interrupt expansion solver endgame oracle players thinker outside
+    connect_four_player engines opponents referee arena rating sprt tournament tables report curves manifest checkpoint
+    rows rundir resume export metrics progress evaluation plan train line play widget analysis tactics perfect scaling
+    book generations bench servers web cli connect_four_program __main__
 """.split()
 
 # A program of its own, which talks to azjax over pipes and may import one of them.

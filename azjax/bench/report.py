@@ -7,6 +7,10 @@ import jax
 from rich import box
 from rich.table import Table
 
+from azjax.tables import Name, narrowest, number
+
+_COLUMNS = {"case": "case", "unit": "unit", "reference is": "reference_name"}
+
 
 def machine(devices: int) -> dict[str, Any]:
     """Returns what was measured on."""
@@ -15,12 +19,19 @@ def machine(devices: int) -> dict[str, Any]:
 
 def bench_table(report: dict[str, Any]) -> Table:
     """Lays a benchmark's rows out for people."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"{report['device']}, {report['cores']} cores")
+    title = f"{report['device']}, {report['cores']} cores"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title)
     for heading in ("case", "ours", "reference", "unit", "ratio", "reference is"):
-        table.add_column(heading, justify="right" if heading in ("ours", "reference", "ratio") else "left")
+        if heading in ("ours", "reference", "ratio"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        else:
+            words = [row[_COLUMNS[heading]] for row in report["rows"]]
+            table.add_column(heading, overflow="fold", min_width=narrowest(words, 4, 16))
     for row in report["rows"]:
-        reference, ratio = ("", "") if row["ratio"] is None else (f"{row['reference']:,.5g}", f"{row['ratio']:.3g}")
-        table.add_row(row["case"], f"{row['ours']:,.5g}", reference, row["unit"], ratio, row["reference_name"])
+        reference, ratio = ("", "") if row["ratio"] is None else (number(row["reference"]), f"{row['ratio']:.3g}")
+        table.add_row(
+            Name(row["case"]), number(row["ours"]), reference, Name(row["unit"]), ratio, Name(row["reference_name"])
+        )
     return table
 
 

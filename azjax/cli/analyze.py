@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def look(options: Analyze, game: Game, mesh: Mesh, progress: Progress) -> int:
     analyst = Analyst(game, agent, most_simulations=options.simulations)
     of = {"game": game.id, "run": str(options.run), "step": agent.step}
     if record is not None:
-        return _review(options, of, analyst, record.actions, progress)
+        return _review(options, of, analyst, record, progress)
     state = game.init(jax.random.key(0)) if options.position is None else game.parse_position(options.position)
     _, state = play_words(game, state, options.moves)
     view = analyst.look(state, seconds=options.seconds)
@@ -70,8 +70,14 @@ def _record(options: Analyze, game: Game, path: Path) -> GameRecord:
     return record
 
 
-def _review(options: Analyze, of: dict[str, Any], analyst: Analyst, events: Sequence[int], progress: Progress) -> int:
-    plies = review_game(analyst, events, simulations=options.simulations, on_ply=progress)
+def _review(options: Analyze, of: dict[str, Any], analyst: Analyst, record: GameRecord, progress: Progress) -> int:
+    plies = review_game(
+        analyst,
+        record.actions,
+        simulations=options.simulations,
+        opening_plies=record.opening_plies,
+        on_ply=progress,
+    )
     worst = mistakes(plies, options.most)
     if options.out is not None:
         value_curve(options.out, plies, f"{of['game']}, seen by {of['run']} at {options.simulations} simulations")
@@ -79,10 +85,14 @@ def _review(options: Analyze, of: dict[str, Any], analyst: Analyst, events: Sequ
         shown = {"plies": plies, "mistakes": worst}
         print(json.dumps(of | {name: [dataclasses.asdict(ply) for ply in part] for name, part in shown.items()}))
         return 0
+    print("Value before each move, for the first player: from -1, lost, to 1, won.")
     for ply in plies:
-        print(f"{ply.ply:>4}  {('first', 'second')[ply.player]:<6}  {ply.move:<10}  value {ply.value:+.3f}")
+        chosen = "  (opening, chosen by neither)" if ply.opening else ""
+        print(f"{ply.ply:>4}  {('first', 'second')[ply.player]:<6}  {ply.move:<10}  {ply.value:+.3f}{chosen}")
     for ply in worst:
         print(f"mistake at ply {ply.ply}: {ply.move} gave {ply.lost:.2f} away, {ply.best} was better")
+    if options.out is not None:
+        print(f"picture: {options.out}")
     return 0
 
 

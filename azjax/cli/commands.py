@@ -22,6 +22,8 @@ def run(line: CommandLine) -> int:
         _check_name(word)
     match line.command:
         case Games() as options:
+            from azjax.cli.games import list_games
+
             return list_games(options)
         case Train() as options:
             return train(options, line.settings, line.words)
@@ -47,34 +49,6 @@ def run(line: CommandLine) -> int:
             return engine(options)
         case Export() as options:
             return export(options)
-
-
-def list_games(options: Games) -> int:
-    """azjax games."""
-    if options.game is None:
-        names = envs.available()
-        print(json.dumps({"games": names}) if options.json else "\n".join(names))
-        return 0
-    from envs.core import state_bytes
-
-    game = envs.make(options.game)
-    facts = {
-        "game": game.id,
-        "actions": game.num_actions,
-        "max_legal_actions": game.max_legal_actions,
-        "max_plies": game.max_plies,
-        "observation_shape": list(game.observation_shape),
-        "symmetries": len(game.symmetries),
-        "has_chance": game.has_chance,
-        "state_bytes": state_bytes(game),
-    }
-    if options.json:
-        print(json.dumps(facts))
-        return 0
-    width = max(map(len, facts))
-    for name, value in facts.items():
-        print(f"{name:<{width}}  {value}")
-    return 0
 
 
 def play(options: Play) -> int:

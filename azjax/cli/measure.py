@@ -166,7 +166,7 @@ def _checked_games(game: Game, stored: Sequence[tuple[Path, list[GameRecord]]]) 
 def _rated_words(game: Game, run: RunDirectory, others: Sequence[str]) -> list[str]:
     """Returns the players to rate: a run's checkpoints, the anchors and `others`."""
     check_run_game(run.read_config(), game, f"--run {run.path}")
-    steps = Checkpoints(run.checkpoints_path).saved_steps()
+    steps = Checkpoints(run.checkpoints_path).whole_steps()
     if not steps:
         raise ValueError(f"run: {run.path} has no checkpoint, expected at least one")
     agents = [_checkpoint_name(run, step) for step in steps]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from azjax.accelerators import parse_devices
 from azjax.cli.fields import (
@@ -30,12 +30,18 @@ from envs import expected_names
 
 @dataclass(frozen=True, kw_only=True)
 class Games:
-    """List the games, or one game's facts."""
+    """List the games; or tell one game's rules, options and sizes."""
 
-    game: Positional[Annotated[str | None, arg(metavar="GAME")]] = None
-    """A game's name, options after commas: crosshair,size=5; or FILE.py:NAME."""
+    game: Positional[Annotated[str | None, arg(metavar="[GAME]")]] = None
+    """A game's name, options after commas: crosshair,size=5; or FILE.py:NAME. All names when left out."""
+    check: Annotated[bool, FlagCreatePairsOff] = False
+    """Play random games to see that the game keeps the contract; says in one line what does not hold."""
     json: Json = False
     """Print one JSON object."""
+
+    def __post_init__(self):
+        if self.check and self.game is None:
+            raise ValueError("--check: got no GAME, expected the one to check")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +101,7 @@ class Play:
     """Play against an agent in the terminal."""
 
     game: Game
-    """The game's name."""
+    """The game's name; its rules: azjax games GAME."""
     run: Directory = None
     """The agent's run; when left out runs/GAME-quick, and where there is none the agent that comes with azjax."""
     opponent: Annotated[str | None, arg(metavar="PLAYER")] = None
@@ -140,7 +146,7 @@ class Bench:
         Annotated[
             tuple[Literal["games", "search", "selfplay", "train"], ...], arg(metavar="{games,search,selfplay,train}...")
         ]
-    ]
+    ] = ()
     """What to measure. games: the rules, beside pgx's; search: the tree alone, beside mctx's; selfplay: beside the
     network alone and mctx; train: whole steps of the quick preset, or of the run's, beside the same with mctx."""
     games: Annotated[tuple[str, ...], arg(metavar="GAME ...")] = ()
@@ -162,7 +168,7 @@ class Bench:
 
     def __post_init__(self):
         if not self.cases:
-            raise ValueError("bench: got nothing to measure, expected games, search, selfplay or train")
+            raise ValueError("got nothing to measure, expected games, search, selfplay or train")
         if not 0 < self.seconds < 1e6:
             raise ValueError(f"--seconds: got {self.seconds}, expected a number above 0")
         check_between("lanes", self.lanes, 1, MOST_LANES)

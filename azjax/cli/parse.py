@@ -20,8 +20,9 @@ from typing import Any, Literal, TypeVar
 import tyro
 from tyro.conf import Positional, Suppress
 
-from azjax.cli.options import COMMANDS, Command, RunOptions
+from azjax.cli.options import COMMANDS, Command, Plan, RunOptions, Train
 from azjax.config import RunConfig
+from azjax.presets import preset
 
 T = TypeVar("T")
 Arity = Literal["flag", "switch", "one", "many"]
@@ -66,7 +67,7 @@ def parse(argv: Sequence[str]) -> CommandLine | None:
         raise ValueError(f"got {got}, expected one of {', '.join(COMMANDS)}{_near(name, COMMANDS)} (azjax --help)")
     cls = COMMANDS[name]
     if "-h" in tokens or "--help" in tokens:
-        _print_help(name, cls)
+        _print_help(name, cls, [token for token in tokens if token not in ("-h", "--help")])
         return None
     try:
         own, settings = _sorted(cls, tokens)
@@ -130,6 +131,8 @@ def _with_values(name: str, arity: Arity, values: list[str] | None, waiting: deq
         return [name if word == "true" else f"{section}{dot}no-{field}"]
     if not values:
         raise ValueError(f"{name}: got no value, expected one")
+    if "" in values:
+        raise ValueError(f"{name}: got '', expected a value")
     return [f"{name}={values[0]}"] if arity == "one" else [name, *values]
 
 
@@ -240,9 +243,24 @@ def _overview() -> str:
     )
 
 
-def _print_help(name: str, cls: type) -> None:
-    if issubclass(cls, RunOptions):
-        described = type(cls.__name__, (cls, RunConfig), {"__doc__": cls.__doc__})
-        cls = dataclass(frozen=True, kw_only=True)(described)
+def _print_help(name: str, cls: type[Command], tokens: Sequence[str]) -> None:
+    if not issubclass(cls, (Train, Plan)):
+        with contextlib.suppress(SystemExit):
+            tyro.cli(cls, prog=f"azjax {name}", args=["--help"])
+        return
+    start = _preset_of(cls, tokens)
+    text = f"{cls.__doc__}\n\nDefaults are those of the preset {start.preset} for {start.game}."
+    described = dataclass(frozen=True, kw_only=True)(type(cls.__name__, (cls, RunConfig), {"__doc__": text}))
+    fields = {field.name: getattr(start, field.name) for field in dataclasses.fields(start)}
     with contextlib.suppress(SystemExit):
-        tyro.cli(cls, prog=f"azjax {name}", args=["--help"])
+        default = described(**fields | {"game": tyro.MISSING})
+        tyro.cli(described, prog=f"azjax {name}", args=["--help"], default=default)
+
+
+def _preset_of(cls: type[Train | Plan], tokens: Sequence[str]) -> RunConfig:
+    """Returns the preset that words name; the first that a user meets where they name none, as help must answer."""
+    try:
+        options = _read(cls, _sorted(cls, tokens)[0])
+        return preset(options.preset or "quick", options.game)
+    except ValueError:
+        return preset("quick", "crosshair")

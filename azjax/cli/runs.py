@@ -82,7 +82,7 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
     """Returns the configuration and the directory that the words ask for; `start` is the preset.
 
     Raises:
-      ValueError: one line: wrong options of the game, a wrong name, a run of another game.
+      ValueError: one line: wrong options of the game, a wrong name, a run of another game, an anchor that is no player.
     """
     game = envs.make(start.game)  # a preset may add options to the word
     start = preset(start.preset, options.game, game.max_plies)
@@ -103,7 +103,15 @@ def _run_of(options: RunOptions, settings: Sequence[str], start: RunConfig) -> t
         base = stored if options.preset is None else base
     if options.fork is not None:
         source = source.parent / options.fork
-    return configure(base, settings), source
+    config = configure(base, settings)
+    from azjax.players import parse_player
+
+    for anchor in config.evaluation.anchors:
+        try:
+            parse_player(anchor)
+        except ValueError as error:
+            raise ValueError(f"evaluation.anchors: {error}") from None
+    return config, source
 
 
 def game_word(given: str, game: "Game") -> str:

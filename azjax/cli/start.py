@@ -13,6 +13,7 @@ import envs
 from azjax.opponents import any_player
 from azjax.outside import AnyPlayer
 from azjax.players import parse_player
+from azjax.progress import duration
 from azjax.rundir import load_run
 from azjax.step import make_mesh
 from azjax.train import use_devices
@@ -57,10 +58,12 @@ class Telling:
     """Tells on stderr how many games (or what else) are done, every few seconds."""
 
     def __init__(self, what: str, unit: str = "games"):
-        self._what, self._unit, self._last = what, unit, time.monotonic()
+        self._what, self._unit = what, unit
+        self._began = self._last = time.monotonic()
 
     def __call__(self, done: int, number: int) -> None:
         now = time.monotonic()
         if now - self._last >= PROGRESS_SECONDS:
             self._last = now
-            print(f"{self._what}: {done} of {number} {self._unit}", file=sys.stderr, flush=True)
+            clock = duration(now - self._began)
+            print(f"{self._what}: {done} of {number} {self._unit}, {clock}", file=sys.stderr, flush=True)

@@ -84,7 +84,8 @@ class Rate:
     """Rate players by a round robin, a run's checkpoints against random and uct:400, or stored games."""
 
     game: Positional[Annotated[str | None, arg(metavar="GAME")]] = None
-    """The game's name; may be left out before --run and --games FILE, which say it."""
+    """The game's name; may be left out before --run and --games FILE, which say it, but for a game of one's own, whose
+    file is run only where the command names it."""
     players: Positional[Annotated[tuple[str, ...], arg(metavar="PLAYER ...")]] = ()
     """At least two players; or none, with --run."""
     run: Directory = None

@@ -1,8 +1,8 @@
 """Chess as AlphaZero played it: its planes, its 4,672 actions, and a game that ends by the rules or after 512 plies.
 
-Mate and stalemate come first. Then a game is drawn when a position (board, side to move, rights to castle, en passant
-if that is legal) comes up the third time, at 100 half-moves without a capture or pawn move, when neither side has the
-material to mate (K v K, K+N v K, kings and bishops of one square colour), and after ply 512.
+White is player 0. Mate and stalemate come first. Then a game is drawn when a position (board, side to move, rights to
+castle, en passant if that is legal) comes up the third time, at 100 half-moves without a capture or pawn move, when
+neither side has the material to mate (K v K, K+N v K, kings and bishops of one square colour), and after ply 512.
 """
 
 import dataclasses

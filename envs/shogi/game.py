@@ -1,8 +1,8 @@
 """Shogi as in the AlphaZero paper: its observation, its actions, 512 plies; perpetual check loses.
 
-The game is lost by who has no legal move. A position that is there for the fourth time (board, hands, turn) is a draw,
-unless all moves of one side since its first time gave check: then that side loses; all of both sides: a draw. There is
-no entering-king rule. position.py draws the board.
+Black (sente) is player 0. The game is lost by who has no legal move. A position that is there for the fourth time
+(board, hands, turn) is a draw, unless all moves of one side since its first time gave check: then that side loses; all
+of both sides: a draw. There is no entering-king rule. position.py draws the board.
 """
 
 import dataclasses

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from azjax import network
-from azjax.analysis import Analyst, mistakes, review_game, value_curve
+from azjax.analysis import Analyst, mistakes, position_table, review_game, value_curve
 from azjax.cli import main
 from azjax.config import NetworkConfig, RunConfig
 from azjax.openings import play_words
@@ -42,6 +42,10 @@ def test_a_win_in_one_is_seen(analyst):
 def test_fewer_simulations_and_untried_moves(analyst):
     view = analyst.look(after(), simulations=2)
     assert view.simulations == 2 and sum(move.q is None for move in view.moves) >= 7
+    untried = sum(move.visits == 0 for move in view.moves)
+    caption = str(position_table(view, 3).caption)
+    assert f"{untried} of 9 moves without a visit" in caption
+    assert "without a visit" not in str(position_table(analyst.look(after("a1"), simulations=300), 3).caption)
 
 
 def test_a_game_is_reviewed_ply_by_ply(analyst):
@@ -63,6 +67,10 @@ def test_a_game_is_reviewed_ply_by_ply(analyst):
     worst = mistakes(plies)
     assert worst[0] == blind and worst[1] == missed
     assert mistakes(plies, most=1) == [blind]
+    opened = review_game(analyst, events, simulations=300, opening_plies=5)
+    assert [ply.opening for ply in opened] == [True] * 5 + [False] * 2
+    assert [ply.lost for ply in opened] == [ply.lost for ply in plies]
+    assert mistakes(opened)[0].ply == 6 and all(ply.ply > 5 for ply in mistakes(opened))  # ply 5 was nobody's choice
 
 
 def test_the_curve_is_a_picture(analyst, tmp_path):
@@ -119,6 +127,9 @@ def test_the_command(tmp_path, capsys):
     picture = tmp_path / "curve.png"
     assert main([*look, "--record", str(games), "--number", "2", "--out", str(picture), "--json"]) == 0
     review = json.loads(capsys.readouterr().out)
+    assert main([*look, "--record", str(games), "--number", "2", "--out", str(picture)]) == 0
+    told = capsys.readouterr().out
+    assert "for the first player" in told and f"picture: {picture}" in told and "opening, chosen by neither" in told
     assert [ply["ply"] for ply in review["plies"]] == list(range(1, len(review["plies"]) + 1)) and picture.exists()
     assert main([*look, "--record", str(games), "--number", "99"]) == 2
     assert "--number: got 99" in capsys.readouterr().err

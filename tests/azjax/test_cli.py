@@ -4,9 +4,11 @@ import dataclasses
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 import envs
 from azjax import checkpoint, rundir, train
-from azjax.cli import main
+from azjax.cli import main, start
 from azjax.cli.options import COMMANDS, RunOptions
 from azjax.cli.parse import configure, parse
 from azjax.config import RunConfig, to_json
@@ -58,6 +60,14 @@ BAD = [
     ("train crosshair --seed -1", "seed: got -1"),
     ("train crosshair --seed 99999999999999999999", "seed: got 99999999999999999999"),
     ("train crosshair --evaluation.games 3", "evaluation.games: got 3, expected an even number"),
+    ("train tic_tac_toe --search.c-init nan", "search.c_init: got nan, expected a finite number"),
+    ("train tic_tac_toe --learner.learning-rate inf", "learner.learning_rate: got inf, expected a finite number"),
+    ("train tic_tac_toe --selfplay.opening-plies 99999999999999999999999", "expected at most 2147483647"),
+    ("plan tic_tac_toe --network.blocks 99999999999999999999999", "expected a number from 0 to 1000"),
+    ("plan tic_tac_toe --evaluation.anchors random abc", "evaluation.anchors: player: got 'abc', expected random"),
+    ("plan tic_tac_toe --evaluation.anchors random random", "evaluation.anchors: got random twice"),
+    ("train tic_tac_toe --out ''", "--out: got '', expected a value"),
+    ("train tic_tac_toe --evaluation.anchors random ''", "--evaluation.anchors: got '', expected a value"),
     ("train crosshair --resume nowhere", "--resume: got nowhere, which has no config.json"),
     ("train crosshair --out a --resume b", "--out and --resume: got both"),
     ("train crosshair --fork ../x", "run name: got '../x'"),
@@ -72,6 +82,8 @@ BAD = [
     ("plan crosshair --steps 0", "steps: got 0"),
     ("plan crosshair --selfplay.lanes 4000000000", "selfplay.lanes: got 4000000000"),
     ("games chss", "got 'chss'"),
+    ("games chss", "go,size=N, pgx:NAME, FILE.py:NAME"),
+    ("games --check", "--check: got no GAME"),
     ("games --json=1", "--json: got '1', expected no value"),
     ("match tic_tac_toe random", "got no B, expected GAME A B"),
     ("match tic_tac_toe random random --games 3", "--games: got 3, expected an even number"),
@@ -94,7 +106,7 @@ BAD = [
     ("play hex,size=3", "there is no runs/hex-size-3-quick, and no agent of hex,size=3 comes with azjax"),
     ("play tic_tac_toe --opponent agent:crosshair", "plays crosshair, expected one of tic_tac_toe"),
     ("play tic_tac_toe --opponent agent:nobody", "agent: got 'nobody', expected one of "),
-    ("bench", "got no CASES"),
+    ("bench", "bench: got nothing to measure, expected games, search, selfplay or train (azjax"),
     ("bench selfpaly", "did you mean selfplay?"),
     ("bench selfplay --seconds 0", "--seconds: got 0.0"),
     ("bench selfplay --seconds nan", "--seconds: got nan"),
@@ -146,7 +158,16 @@ def test_wrong_input_is_one_line_and_status_2(line, said, capsys, tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("line", ["train crosshiar", "match crosshiar random random", "plan crosshair --seed x"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train crosshiar",
+        "match crosshiar random random",
+        "plan crosshair --seed x",
+        "train crosshair --search.c-init nan",
+        "plan crosshair --evaluation.anchors random random",
+    ],
+)
 def test_wrong_input_is_answered_before_jax(line):
     code = "import sys; from azjax.cli import main; print(main(sys.argv[1:]), {'jax', 'flax'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code, *line.split()], capture_output=True, text=True, timeout=300)
@@ -328,6 +349,27 @@ def test_a_run_keeps_the_reference_of_a_game_of_ones_own(trained, tmp_path):
     assert trained[0][0].game == "mine.py:GAME"
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("train --help", preset("quick", "crosshair")),
+        ("train crosshair --preset paper --help", preset("paper", "crosshair")),
+        ("plan -h tic_tac_toe", preset("quick", "tic_tac_toe")),
+    ],
+)
+def test_help_shows_the_presets_values_and_what_each_field_is(line, shown, capsys):
+    assert main(line.split()) == 0
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert f"the preset {shown.preset} for {shown.game}" in text
+    options = re.split(r" (?=--)", text)
+    for name, value in (("steps", shown.steps), ("search.simulations", shown.search.simulations)):
+        (option,) = (part for part in options if part.startswith(f"--{name} "))
+        assert f"(default: {value})" in option
+    for name in ("seed", "steps", "search.algorithm", "search.simulations"):
+        (option,) = (part for part in options if part.startswith(f"--{name} "))
+        assert len(option.partition("(default")[0].split()) > 5  # a text beside the name and the kind
+
+
 def last_json(capsys) -> dict:
     said = capsys.readouterr()
     return json.loads(said.out.splitlines()[-1])
@@ -339,6 +381,57 @@ def test_games(capsys):
     assert main(["games", "crosshair", "--json"]) == 0
     facts = last_json(capsys)
     assert facts["actions"] == 49 and facts["observation_shape"] == [7, 7, 6] and facts["state_bytes"] <= 80
+    assert facts["options"] == {"size": 7, "diagonal_pinch": False, "max_plies": 49} and "check" not in facts
+
+
+def test_the_list_of_games_says_what_else_a_game_can_be(capsys):
+    assert main(["games"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[: len(envs.available())] == envs.available()
+    words = [line.split()[0] for line in lines if line and line not in envs.available()]
+    assert words == ["go,size=N", "pgx:NAME", "FILE.py:NAME", "azjax"]
+    assert main(["games", "--help"]) == 0
+    assert "[GAME]" in capsys.readouterr().out.splitlines()[0]
+
+
+@pytest.mark.parametrize("word", envs.available())
+def test_a_game_tells_its_rules_and_options(word, capsys):
+    assert main(["games", word]) == 0
+    said = capsys.readouterr().out
+    assert "player 0" in said.lower().replace("\n", " ") and "Planes" in said and "max_plies=" in said
+    assert envs.make(word).legend in said
+    assert said.splitlines()[0] in sys.modules[type(envs.make(word)).__module__].__doc__
+
+
+OWN_GAME = """
+from envs.tic_tac_toe import TicTacToe
+
+class Mine(TicTacToe):
+    id = "mine"
+    def legal_action_mask(self, state):
+        {mask}
+
+GAME = Mine()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "said"),
+    [
+        ("return super().legal_action_mask(state)", None),
+        ("return super().legal_action_mask(state) | (state.ply > 2)", "legal_action_mask: game "),
+        ("return self.nothing", "its code fails: AttributeError: 'Mine' object has no attribute 'nothing' (line 7)"),
+        ("assert False, 'mine'", "its code fails: AssertionError: mine (line 7)"),
+    ],
+)
+def test_a_game_is_checked_in_one_line(mask, said, tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(OWN_GAME.format(mask=mask), "utf-8")
+    assert main(["games", f"{tmp_path}/mine.py:GAME", "--check"]) == (0 if said is None else 2)
+    told = capsys.readouterr()
+    if said is None:
+        assert "keeps the contract in 32 random games" in told.out and told.err == ""
+    else:
+        assert said in told.err and one_line(told.err) and told.out == ""
 
 
 def test_match_prints_its_shape_and_writes_only_where_asked(capsys, tmp_path, monkeypatch):
@@ -383,12 +476,32 @@ def test_play_adds_its_games_to_a_file(tmp_path, monkeypatch):
     check_records(envs.make("hex,size=3"), [resigned, left])
 
 
+def test_a_game_without_a_move_leaves_no_new_file(tmp_path, monkeypatch):
+    path = tmp_path / "games.jsonl"
+    argv = ["play", "tic_tac_toe", "--opponent", "random", "--record", str(path)]
+    for line in ("resign\n", ""):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(line))
+        assert main(argv) == 0 and not path.exists()
+    path.touch()  # someone's own file stays
+    monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
+    assert main(argv) == 0 and path.exists()
+
+
 def test_where_play_cannot_write_is_told_before_the_game(tmp_path, capsys):
     argv = ["play", "tic_tac_toe", "--opponent", "random", "--record"]
     assert main([*argv, str(tmp_path / "game.sgf")]) == 2
     assert "game.sgf: got the format .sgf, expected .jsonl" in capsys.readouterr().err
     assert main([*argv, str(tmp_path / "none/game.jsonl")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_how_far_a_match_has_come_is_told_with_a_clock(capsys, monkeypatch):
+    times = iter([100.0, 102.0, 131.0])
+    monkeypatch.setattr(start, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    tell = start.Telling("a against b")
+    tell(0, 60)  # too soon
+    tell(12, 60)
+    assert capsys.readouterr().err == "a against b: 12 of 60 games, 0:31\n"
 
 
 def test_rate_prints_its_shape(capsys, tmp_path):

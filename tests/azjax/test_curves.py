@@ -1,10 +1,14 @@
-"""Curves: where points lie, what is left out, ticks at round numbers."""
+"""Curves: where points lie, what is left out, ticks at round numbers; when another player was passed."""
 
 import math
 import re
 import xml.etree.ElementTree as ElementTree
 
+import pytest
+
 from azjax.charts import Curve, draw_curves
+from azjax.curves import largest_drop, passed
+from azjax.report import EloPoint
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -45,6 +49,30 @@ def test_one_value_alone_is_drawn():
 
 def test_large_numbers_are_short():
     assert {"2M", "4M"} <= set(texts(draw_curves([Curve(name="a", x=[0, 5e6], y=[0, 1])], title="T", x_label="x")))
+
+
+def training(*elos):
+    """A point every ten steps."""
+    return [EloPoint(step=10 * n, games=n, seconds=n, elo=elo, lo=elo, hi=elo) for n, elo in enumerate(elos, 1)]
+
+
+@pytest.mark.parametrize(
+    ("elo", "first", "for_good"), [(-5, 10, 10), (0, 20, 20), (60, 20, 40), (150, 40, 40), (200, None, None)]
+)
+def test_when_a_player_was_passed(elo, first, for_good):
+    when = passed(training(0, 90, 50, 200, 190), elo)
+    assert [point and point.step for point in (when.first, when.for_good)] == [first, for_good]
+
+
+def test_a_player_passed_and_met_again_is_not_passed_for_good():
+    when = passed(training(0, 90, 50), 70)
+    assert when.first is not None and when.first.step == 20 and when.for_good is None
+
+
+def test_the_largest_drop_is_from_the_best_before_to_the_worst_after():
+    drop = largest_drop(training(0, 90, 50, 70, 40, 200, 160))
+    assert (drop.elo, drop.start.step, drop.end.step) == (50, 20, 50)
+    assert largest_drop(training(1, 2, 3)).elo == 0
 
 
 def test_names_without_room_beside_the_title_stand_below_it():

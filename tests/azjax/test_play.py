@@ -48,6 +48,20 @@ def test_a_game_that_is_won():
     assert told[-2:] == [("board", "  a b c\n1 O O X\n2 . X .\n3 X . ."), ("result", "You won.")]
 
 
+def test_the_signs_of_a_board_are_explained():
+    crosshair = envs.make("crosshair,size=3")
+    told: list[tuple[str, str]] = []
+    waiting = ["help"]
+    converse(
+        Session(crosshair, make_player(crosshair, "random", lambda *_: pytest.fail("no run")), 0),
+        lambda prompt: waiting.pop(0) if waiting else None,
+        lambda text, kind: told.append((kind, text)),
+    )
+    plain = kinds(told, "plain")
+    assert plain.count(crosshair.legend) == 2 and any("azjax games GAME" in text for text in plain)
+    assert all(f"{sign}:" in crosshair.legend for sign in ("[ ]", "+", "."))
+
+
 def test_a_game_that_is_lost_in_the_second_seat():
     told = talk("a2", "b2", seat=1)
     assert kinds(told, "move") == [f"first square plays {square}" for square in ("a1", "b1", "c1")]

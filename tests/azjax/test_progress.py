@@ -1,8 +1,10 @@
 """What training shows: lines of a log that fit 80 columns, and a table on a terminal."""
 
 import io
+import time
 
-from azjax.progress import Progress, bar, wrapped
+from azjax import progress as shown
+from azjax.progress import Progress, bar, count_of, wrapped
 
 FIELDS = {
     "step": "120/320",
@@ -25,6 +27,29 @@ def test_a_log_fits_80_columns_and_loses_nothing():
 
 def test_a_field_longer_than_a_line_stands_alone():
     assert wrapped({"a": "1", "b": "x" * 100, "c": "2"}) == ["a 1", f"    b {'x' * 100}", "    c 2"]
+
+
+def heartbeats(monkeypatch, *, terminal: bool, told: bool) -> int:
+    """How many are shown in a little time, in which a terminal's would be many and a file's none."""
+    monkeypatch.setattr(shown, "HEARTBEAT_SECONDS", 0.1)
+    file = io.StringIO()
+    monkeypatch.setattr(file, "isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress(file) as progress:
+        if told:
+            progress.say("a line")
+        time.sleep(1.3)
+    return file.getvalue().count("... starting")
+
+
+def test_heartbeats_do_not_stand_between_the_lines_of_a_file(monkeypatch):
+    assert heartbeats(monkeypatch, terminal=False, told=True) == 0
+    assert heartbeats(monkeypatch, terminal=False, told=False) >= 1  # nothing else was said of it
+    assert heartbeats(monkeypatch, terminal=True, told=True) >= 1
+
+
+def test_one_is_no_plural():
+    assert [count_of(number, "game") for number in (0, 1, 2)] == ["0 games", "1 game", "2 games"]
 
 
 def test_the_bar():

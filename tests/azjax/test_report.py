@@ -1,8 +1,10 @@
 """The table, the report and the picture hold the numbers they were given, and are written whole or not at all."""
 
 import io
+import itertools
 import json
 import math
+import re
 import struct
 import subprocess
 import sys
@@ -12,7 +14,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from azjax.rating import PlayerRating, Ratings
+from azjax.bench.report import bench_table, comparison
+from azjax.rating import PairResult, PlayerRating, Ratings, fit_ratings
 from azjax.report import (
     EloPoint,
     MatchRecord,
@@ -20,6 +23,7 @@ from azjax.report import (
     _apart,
     _duration,
     elo_picture,
+    head_to_head_table,
     ratings_picture,
     ratings_table,
     write_ratings,
@@ -100,6 +104,49 @@ def test_the_table_fits_80_columns_and_holds_every_number():
     (third,) = (line for line in lines if "random" in line)
     assert all(part in third for part in ("-18", "unbounded", "0.4 %"))
     assert "Moving first is worth +24 Elo; draw_elo 97." in text
+
+
+NAMES = ("run:runs/crosshair-quick,simulations=400", "run:runs/crosshair-quick,simulations=1600", "uct:400")
+
+
+def test_names_break_between_their_words_alone():
+    pairs = [PairResult(a=a, b=b, wins=3, draws=0, losses=1) for a, b in itertools.combinations(NAMES, 2)]
+    ratings = fit_ratings(pairs, anchors={"uct:400": 0.0})
+    for table in (ratings_table(ratings), head_to_head_table(ratings)):
+        lines = printed(table, width=80).splitlines()
+        words = {word for line in lines for word in line.split()}
+        assert any("95 % interval" in line for line in lines)
+        assert max(map(len, lines)) <= 80
+        pieces = set(NAMES) | {"run:runs/", "crosshair-quick,", "run:runs/crosshair-quick,"}
+        assert {word for word in words if re.search("run|cross|simul|quick|uct", word)} <= pieces | {
+            "simulations=400",
+            "simulations=1600",
+            "crosshair-quick,simulations=400",
+        }
+        assert set(NAMES) <= {word for line in printed(table, width=200).splitlines() for word in line.split()}
+
+
+def test_a_benchmarks_numbers_are_alike_and_its_words_whole():
+    case = "self-play crosshair, equivariant_mlp, puct, 64 simulations, 256 games"
+    rows = [
+        comparison(case, 50858.6, 141562.0, "the network alone", "new nodes/s"),
+        comparison(case, 1234567.0, 54321.0, "the same self-play with mctx.gumbel_muzero_policy", "simulations/s"),
+        comparison("crosshair", 1.41562, 12.5, "pgx 2.6.0", "us", lower_is_better=True),
+    ]
+    text = printed(bench_table({"device": "1 x cpu", "cores": 2, "rows": rows}), width=80)
+    assert max(map(len, text.splitlines())) <= 80 and "…" not in text and "e+0" not in text
+    for word in (
+        "50,859",
+        "141,560",
+        "1,234,600",
+        "54,321",
+        "1.4156",
+        "12.5",
+        "equivariant_mlp,",
+        "simulations/s",
+        "mctx.gumbel_",
+    ):
+        assert word in text.split()
 
 
 def test_the_table_is_plain_text_where_there_is_no_terminal():

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import envs
+from azjax import evaluation
 from azjax import train as module
 from azjax.checkpoint import Checkpoints
 from azjax.cli import main
@@ -29,8 +31,9 @@ from azjax.config import (
     to_json,
 )
 from azjax.network import evaluate
+from azjax.resume import SAFE_FIELDS, refuse_changes
 from azjax.rundir import RunDirectory, check_cache, load_run
-from azjax.train import SAFE_FIELDS, train
+from azjax.train import train
 from tests.azjax.tiny_run import TINY, assert_same_state, rows_of, state_of, stopped_after
 
 DATA = Path(__file__).parents[1] / "data"
@@ -137,7 +140,7 @@ def test_every_field_that_trains_is_refused_by_name_before_orbax_and_the_others_
     for name, config in changed_in_every_field():
         before = {path: path.stat().st_mtime_ns for path in tiny.iterdir() if path.name != "lock"}
         try:
-            module._refuse_changes(TINY, config, RunDirectory(tiny))
+            refuse_changes(TINY, config, RunDirectory(tiny))
             passed.add(name)
         except ValueError as error:
             assert f"{name}: " in str(error) and "--fork NAME" in str(error)
@@ -230,6 +233,167 @@ def test_parameters_that_are_not_finite_are_never_the_newest_checkpoint(tmp_path
     assert all(
         np.isfinite(replay[f"['replay']['positions']['{name}']"]).all() for name in ("search_weights", "root_value")
     )
+
+
+def matches_of(directory):
+    """(step, a, b) of every evaluation in the log, and how many of them are the report's."""
+    rows = [row for row in rows_of(directory) if "evaluation" in row]
+    return [(row["step"], row["evaluation"]["a"], row["evaluation"]["b"]) for row in rows], sum(
+        "final" in row for row in rows
+    )
+
+
+def test_a_run_that_is_killed_after_a_late_match_writes_it_once(tmp_path, monkeypatch):
+    config = dataclasses.replace(
+        TINY,
+        evaluation=dataclasses.replace(TINY.evaluation, every=2),
+        checkpoint=CheckpointConfig(every=6, keep=3),
+    )
+    directory, real = tmp_path / "run", evaluation.play_match
+
+    def signalled(*args, on_progress, **kwargs):
+        os.kill(os.getpid(), signal.SIGTERM)
+        while True:
+            on_progress(0, 2)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "play_match", signalled)
+        assert train(config, directory) == 143
+    assert Checkpoints(directory / "checkpoints").saved_steps() == [2]
+    with monkeypatch.context() as patch:
+        patch.setattr(module._Trainer, "_train_step", lambda self, state: (_ for _ in ()).throw(OSError("killed")))
+        with pytest.raises(OSError, match="killed"):
+            train(config, directory)
+    late = [(2, "step 2", "random"), (2, "step 2", "uct:2")]
+    assert evaluation.play_match is real and matches_of(directory) == (late, 0)
+    with stopped_after(3, monkeypatch):
+        assert train(config, directory) == 143
+    assert matches_of(directory) == (late, 0)
+
+
+def test_a_lost_report_is_made_again_and_its_matches_come_once_in_a_log_whose_damage_is_told(tiny, tmp_path, capsys):
+    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
+    before, ratings = rows_of(directory), (directory / "ratings.json").read_text()
+    assert matches_of(directory)[1] == 6
+    (directory / "report.md").unlink()
+    log = directory / "metrics.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([*lines[:2], b"null\n", b'{"step": 3, "ga\n', *lines[2:]])
+    log.write_bytes(damaged)
+    assert train(TINY, directory) == 0
+    assert (directory / "report.md").is_file() and rows_of(directory) == before
+    assert (directory / "ratings.json").read_text() == ratings
+    said = f"metrics.jsonl: 2 damaged lines of {len(lines) + 2} dropped; the file as it was is kept in"
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert (directory / "metrics.jsonl.damaged").read_bytes() == damaged
+
+
+def test_a_finished_run_is_rated_again_where_its_rating_is_asked_for_otherwise(tiny, tmp_path, capsys):
+    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
+
+    def asked(**fields):
+        return dataclasses.replace(TINY, evaluation=dataclasses.replace(TINY.evaluation, **fields))
+
+    assert train(asked(every=3, games=4), directory) == 0  # nothing of the report
+    assert "its report:" in capsys.readouterr().err
+    for wanted in (asked(final_games=4), asked(final_games=4, anchors=("random",))):
+        assert train(wanted, directory) == 0
+        said = capsys.readouterr().err
+        assert "4 games a pair" in said and "its report:" not in said
+        assert train(wanted, directory) == 0
+        assert "its report:" in capsys.readouterr().err
+        assert RunDirectory(directory).read_config() == wanted
+    players = json.loads((directory / "ratings.json").read_text())["players"]
+    assert {player["name"]: player["games"] for player in players} == dict.fromkeys(("step 4", "step 6", "random"), 8)
+    assert [row["step"] for row in rows_of(directory) if "loss" in row] == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_older_checkpoint_that_is_damaged_is_left_out_of_the_report(tiny, tmp_path, capsys):
+    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
+    (directory / "report.md").unlink()
+    victim = max((directory / "checkpoints" / "4" / "state").rglob("d/*"), key=lambda path: path.stat().st_size)
+    damaged = bytearray(victim.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    victim.write_bytes(damaged)
+    assert train(TINY, directory) == 0
+    assert "checkpoints/4 is damaged: " in (said := capsys.readouterr().err) and "; it is left out" in said
+    names = {player["name"] for player in json.loads((directory / "ratings.json").read_text())["players"]}
+    assert names == {"step 2", "step 6", "random", "uct:2"}
+
+
+def test_steps_may_change_down_to_those_done_where_the_schedule_does_not_depend_on_them(tiny):
+    def asked(schedule, steps):
+        learner = dataclasses.replace(TINY.learner, schedule=schedule)
+        return dataclasses.replace(TINY, steps=steps, learner=learner)
+
+    run = RunDirectory(tiny)
+    for schedule in ("constant", "stepwise"):
+        refuse_changes(asked(schedule, 8), asked(schedule, 6), run)
+        refuse_changes(asked(schedule, 6), asked(schedule, 8), run)
+        with pytest.raises(ValueError, match=r"^steps: got 5, expected at least 6, which .*tiny has done$"):
+            refuse_changes(asked(schedule, 6), asked(schedule, 5), run)
+    with pytest.raises(ValueError, match=r"steps: 6 -> 8\); the cosine schedule depends on steps; use --fork NAME"):
+        refuse_changes(TINY, asked("cosine", 8), run)
+    with pytest.raises(ValueError, match=r"steps: 6 -> 8, learner\.schedule: constant -> cosine"):
+        refuse_changes(asked("constant", 6), asked("cosine", 8), run)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_lengthened_is_the_one_that_was_so_long_from_the_start(tmp_path, capsys):
+    constant = dataclasses.replace(TINY, learner=dataclasses.replace(TINY.learner, schedule="constant"))
+    longer = dataclasses.replace(constant, steps=8)
+    assert train(longer, tmp_path / "whole") == 0
+    assert train(constant, tmp_path / "run") == 0
+    capsys.readouterr()
+    assert train(longer, tmp_path / "run") == 0
+    assert "resumed at step 6 of 8" in capsys.readouterr().err
+    assert_same_state(tmp_path / "whole", tmp_path / "run", 8)
+    assert rows_of(tmp_path / "run") == rows_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("anchors", "said"),
+    [
+        (("random", "abc"), r"evaluation\.anchors: player: got 'abc', expected random"),
+        (("uct:no",), r"evaluation\.anchors: player 'uct:no': got simulations 'no'"),
+        (("run:/nonexist",), r"evaluation\.anchors: run: got /nonexist, which has no config\.json"),
+        (("gtp:/nonexist",), r"evaluation\.anchors: player 'gtp:/nonexist': .*nonexist"),
+    ],
+)
+def test_a_wrong_anchor_is_refused_before_anything_is_compiled(anchors, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "Step", lambda *_: pytest.fail("made a step"))
+    evaluation = dataclasses.replace(TINY.evaluation, anchors=anchors)
+    with pytest.raises(ValueError, match=said):
+        train(dataclasses.replace(TINY, evaluation=evaluation), tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_configuration_of_another_network_than_the_checkpoints_is_refused_by_its_field(tiny, tmp_path):
+    directory = Path(shutil.copytree(tiny, tmp_path / "run"))
+    fields = to_json(TINY)
+    fields["network"]["width"] = 32
+    (directory / "config.json").write_text(json.dumps(fields))
+    with pytest.raises(
+        ValueError, match=r"config\.json: network\.width: got 32, expected 16, by which checkpoint 6 was"
+    ):
+        load_run(str(directory), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "got a file that is not JSON"),
+        ('{"game": "tic_tac_toe", "steps": ' + "9" * 5000 + "}", "got a file that is not JSON"),
+        ('{"game": 5}', "game: got 5, expected text"),
+        ("null", "configuration: got None, expected an object of fields"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_config_json_that_is_none_is_one_line_with_its_path(text, said, tmp_path):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(tmp_path))}/config\.json: {said}") as error:
+        RunDirectory(tmp_path).read_config()
+    assert "\n" not in str(error.value)
 
 
 WORDS = """tic_tac_toe --preset smoke --steps 6 --devices 2 --network.width 16 --network.blocks 1 --search.simulations 4

@@ -10,7 +10,7 @@ import pytest
 from azjax.arena import play_match
 from azjax.expansion import expand, facts, random_positions, row_bytes, rows, size
 from azjax.players import make_player
-from azjax.solver import action_values, look_up, position_hashes, solve
+from azjax.solver import action_values, look_up, position_hashes, solve, solve_from
 from azjax.step import make_mesh
 from azjax.tactics import wins_in_one
 from envs.backgammon import Backgammon
@@ -53,6 +53,17 @@ def test_every_position_of_tic_tac_toe_is_found(solution):
     # 5,478 positions can be reached, those in which the game is over included.
     assert solution.hashes.shape == (5478, 2) and solution.values.shape == (5478,)
     assert set(np.unique(solution.values)) == {-1.0, 0.0, 1.0}
+
+
+def test_positions_from_some_beginnings_have_the_same_values(solution, positions):
+    starts = rows(positions.states, positions.ply == 4)
+    part = solve_from(GAME, starts)
+    assert size(starts) < len(part.values) < len(solution.values)
+    np.testing.assert_array_equal(look_up(part, starts), look_up(solution, starts))
+    # What is not after them is not there.
+    assert np.isnan(look_up(part, rows(positions.states, positions.ply == 3))).all()
+    with pytest.raises(ValueError, match="which has more than 50 positions"):
+        solve_from(GAME, starts, 50)
 
 
 def test_values_are_minimaxs(solution, positions):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ import pytest
 
 import envs
 from azjax.checkpoint import Checkpoints
+from azjax.cli.options import Train
+from azjax.cli.parse import configure, parse
 from azjax.config import (
     LearnerConfig,
     ReplayConfig,
@@ -104,9 +107,14 @@ def test_numbers_that_are_not_finite_stop_the_run_and_are_kept_apart(tmp_path):
         learner=LearnerConfig(batch=16, updates=2, optimizer="sgd", learning_rate=1e38, schedule="constant"),
     )
     directory = tmp_path / "hot"
-    with pytest.raises(FloatingPointError, match="not finite"):
+    with pytest.raises(FloatingPointError, match="not finite") as error:
         train(hot, directory)
+    command = parse(shlex.split(str(error.value).rpartition("start anew with other values: azjax ")[2]))
+    assert command is not None and command.command == Train(game="tic_tac_toe", resume=directory, fork="NAME")
+    assert configure(hot, command.settings).learner == dataclasses.replace(hot.learner, clip=1, learning_rate=1e37)
     assert (directory / "crash" / "diagnosis.json").is_file()
+    for row in rows_of(directory):
+        assert (row["nonfinite_steps"] == 0) or row["step"] not in Checkpoints(directory / "checkpoints").saved_steps()
     for step in Checkpoints(directory / "checkpoints").saved_steps():
         for path, leaf in state_of(directory, step).items():
             if np.issubdtype(leaf.dtype, np.floating):

@@ -221,6 +221,34 @@ def test_observation_planes():
     assert game.observe(game.init(jax.random.key(0)))[..., 5].all()
 
 
+@pytest.mark.parametrize("rows", [5, 6])
+def test_history_is_the_boards_of_the_plies_before(rows):
+    game, plain = BlackHole(rows, history=4), BlackHole(rows)
+    order = np.random.default_rng(rows).permutation(game.num_actions)[: game.max_plies]
+    states = _replay(game, order[:, None].astype(np.int32))
+    for ply in range(game.max_plies + 1):
+        state = jax.tree.map(lambda leaf, ply=ply: leaf[ply, 0], states)
+        seen = np.asarray(game.observe(state))
+        assert seen.shape == game.observation_shape
+        np.testing.assert_array_equal(seen[..., :6], plain.observe(state))
+        for ago in range(1, 4):
+            before = max(ply - ago, 0)
+            earlier = jax.tree.map(lambda leaf, at=before: leaf[at, 0], states)
+            mine, theirs = np.moveaxis(np.asarray(plain.observe(earlier)), -1, 0)[:2]
+            if ago % 2:  # there the other player was to move
+                mine, theirs = theirs, mine
+            np.testing.assert_array_equal(seen[..., 4 + 2 * ago], mine)
+            np.testing.assert_array_equal(seen[..., 5 + 2 * ago], theirs)
+
+
+@pytest.mark.parametrize("history", [0, 17, 2.0, True, "4"])
+def test_an_impossible_history_is_refused(history):
+    with pytest.raises(
+        ValueError, match=r"black_hole: history: got .*, expected a whole number of boards from 1 to 16"
+    ):
+        BlackHole(5, history=history)
+
+
 @pytest.mark.parametrize("rows", [2, 5, 6, 9, 10, 13, 14, 17, 18, 21, 22])
 def test_symmetries_keep_neighbours(rows):
     cells = rows * (rows + 1) // 2

@@ -163,6 +163,13 @@ class WrongSymmetry(Own):
         return (identity, Symmetry(quarter.observation, identity.permutation))
 
 
+class WideSymmetry(Own):
+    @property
+    def symmetries(self):
+        identity, quarter = super().symmetries[:2]
+        return (identity, Symmetry(quarter.observation, quarter.permutation.astype(np.int32)))
+
+
 class NoIdentity(Own):
     @property
     def symmetries(self):
@@ -238,6 +245,7 @@ class Storing(Own):
         (GrowingType, r"step: state.ply: the type changes from int8\[\] to int32\[\]"),
         (WrongPolicyIndex, "policy_index: game 0 after 0 events: .* expected a permutation"),
         (WrongSymmetry, "symmetries: symmetry 1 after . events"),
+        (WideSymmetry, r"symmetries: symmetry 1: its permutation is int32\[9\], expected int16\[9\]"),
         (NoIdentity, "symmetries: symmetry 0: expected the identity first"),
         (LimitIsADraw, "truncated: max_plies=.: not truncated and terminated from the limit on"),
         (LimitBeatsTheRules, "truncated: "),

@@ -11,7 +11,7 @@ import pytest
 import envs
 from azjax import network
 from azjax.generations import HeldOut, judge, share
-from experiments.crosshair_article import configuration, main
+from experiments.crosshair_article import Options, configuration, main, mean_lengths, pooled, red_shares, stages
 
 
 def test_the_full_budget_is_the_articles_recipe():
@@ -79,26 +79,84 @@ def test_the_winner_is_predicted_in_the_movers_view(two_openings):
         assert seen["winner"].value == np.mean(right)
 
 
+def generation(seed, number, wins, red_wins, seconds, top_1):
+    return {
+        "seed": seed,
+        "generation": number,
+        "games": 220 * number + seed,
+        "selfplay_seconds": seconds,
+        "learning_seconds": 1.0,
+        "arena_seconds": 2 * seconds,
+        "decided": 200,
+        "red_wins": red_wins,
+        "wins": wins,
+        "draws": 0,
+        "losses": 60 - wins,
+        "top_1": top_1,
+        "winner": 0.5 + top_1 / 10,
+    }
+
+
+TWO_SEEDS = [
+    {
+        "seed": seed,
+        "held_out": {"games": 10, "positions": 400 + 20 * seed, "red_wins": 7 - seed},
+        "lengths": {"random": 28.0 + seed, "uct:400": 40.0},
+        "generations": [generation(seed, 1, 20 + 4 * seed, 110, 10.0, 0.2), generation(seed, 2, 40, 130, 14.0, 0.4)],
+    }
+    for seed in (0, 1)
+]
+
+
+def test_seeds_are_added_up_or_averaged():
+    first, last = pooled(TWO_SEEDS)
+    assert (first["generation"], first["games"], last["games"]) == (1, 220, 440)
+    assert first["score"] == pytest.approx(44 / 120, abs=1e-4) and last["score"] == pytest.approx(80 / 120, abs=1e-4)
+    assert first["score_low"] < first["score"] < first["score_high"] < first["score"] + 0.1
+    assert (last["top_1"], last["top_1_low"], last["top_1_high"]) == (0.4, 0.4, 0.4)
+    assert stages(TWO_SEEDS) == {"self-play": 12.0, "learning": 1.0, "arena": 24.0}
+    red = red_shares(TWO_SEEDS)
+    assert red["self-play"][0] == 0.6 and red["held out"][0] == 13 / 20
+    assert mean_lengths(TWO_SEEDS) == {"held out": 41.0, "against random": 28.5, "against uct:400": 40.0}
+
+
 @pytest.mark.slow
-def test_the_smoke_budget_writes_its_results_and_trains_once(tmp_path):
-    run, out = tmp_path / "run", tmp_path / "results"
-    words = ["--budget", "smoke", "--run", str(run), "--out", str(out)]
-    assert main(words) == 0
+def test_the_smoke_budget_trains_two_seeds_once_and_writes_their_results(tmp_path, capsys):
+    runs, out = tmp_path / "runs", tmp_path / "results"
+    options = Options(budget="smoke", seeds=(0, 3), runs=runs, out=out)
+    assert main(options) == 0
     report = json.loads((out / "results.json").read_text())
     assert [row["generation"] for row in report["generations"]] == [1, 2]
-    for row in report["generations"]:
-        for name in ("score", "top_1", "winner"):
-            assert 0 <= row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] <= 1
-    held_out = report["held_out"]
-    assert held_out["games"] == 8 and held_out["distinct"] > 1
-    assert 4 * held_out["games"] <= held_out["positions"] <= 16 * held_out["games"]
-    assert report["article"]["score"] == [0.35, 0.72]
+    assert [seed["seed"] for seed in report["seeds"]] == [0, 3]
+    for seed in report["seeds"]:
+        for row in seed["generations"]:
+            for name in ("score", "top_1", "winner"):
+                assert 0 <= row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] <= 1
+        held_out = seed["held_out"]
+        assert held_out["games"] == 8 and held_out["distinct"] > 1 and 0 <= held_out["red_wins"] <= 8
+        assert 4 * held_out["games"] <= held_out["positions"] <= 16 * held_out["games"]
+        assert 4 <= seed["lengths"]["uct:8"] <= 16
+    assert report["article"]["generations"]["score"] == [0.35, 0.72]
+    assert report["ours"]["opponent"] == "uct:400" and report["plan"]["fits"]
     with (out / "results.csv").open() as file:
-        assert [float(row["top_1"]) for row in csv.DictReader(file)] == [row["top_1"] for row in report["generations"]]
+        written = [float(row["top_1"]) for row in csv.DictReader(file)]
+    assert written == [row["top_1"] for seed in report["seeds"] for row in seed["generations"]]
     assert (out / "results.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert "article, last" in (out / "results.md").read_text()
+    text = (out / "results.md").read_text()
+    assert "article, last" in text and "self-play, s a generation" in text and "against uct:400 |" in text
 
-    log = (run / "metrics.jsonl").read_text()
-    assert main(words) == 0
-    assert (run / "metrics.jsonl").read_text() == log
-    assert json.loads((out / "results.json").read_text())["generations"] == report["generations"]
+    logs = [(path / "metrics.jsonl").read_text() for path in sorted(runs.iterdir())]
+    assert len(logs) == 2
+    capsys.readouterr()
+    assert main(options) == 0
+    assert [(path / "metrics.jsonl").read_text() for path in sorted(runs.iterdir())] == logs
+    assert "held-out games" not in capsys.readouterr().err
+    assert json.loads((out / "results.json").read_text())["seeds"] == report["seeds"]
+
+
+def test_the_plan_is_shown_without_training(tmp_path, capsys):
+    assert main(Options(budget="full", runs=tmp_path, plan=True)) == 0
+    said = capsys.readouterr().out
+    # 10 generations of 220 x 42 positions, each with 450 simulations and the root.
+    assert f"{10 * 220 * 42 * 451 + 3 * 10 * 540 * 256:,} evaluations of the network" in said
+    assert not list(tmp_path.iterdir())
