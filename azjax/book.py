@@ -101,15 +101,21 @@ def _explorer(game: Game, config: RunConfig, drawn: bool) -> ChooseFn:
 
 
 def most_played(game: Game, beginnings: np.ndarray, most: int) -> tuple[Opening, ...]:
-    """Returns the most frequent beginnings int32[games, plies] as openings, named by their moves."""
+    """Returns the most frequent beginnings int32[games, plies] as openings, named by their moves.
+
+    Games that are over by then are left out: no move follows them.
+    """
     counted = collections.Counter(tuple(moves) for moves in beginnings.tolist() if min(moves) >= 0)
-    openings = []
-    for actions, _ in counted.most_common(most):
+    openings: list[Opening] = []
+    for actions, _ in counted.most_common():
+        if len(openings) == most:
+            break
         state, names = game.init(jax.random.key(0)), []
         for action in actions:
             names.append(game.move_name(state, action))
             state = rules(game)[0](state, np.int32(action))
-        openings.append(Opening(" ".join(names), actions))
+        if not bool(game.terminated(state)):
+            openings.append(Opening(" ".join(names), actions))
     return tuple(openings)
 
 

@@ -28,6 +28,10 @@ from envs.game_files import read_games, write_games
 from envs.playback import check_records
 from envs.record import GameRecord
 
+LANES = 512
+"""Games side by side."""
+ROUND = 64
+"""Games between two looks of a sequential test: it stops at a look."""
 ANCHORS = ("random", "uct:400")
 """Who a run's checkpoints are rated against; the first has rating 0."""
 
@@ -40,7 +44,7 @@ def match_players(options: Match) -> int:
         "games": options.games,
         "mesh": mesh,
         "seed": options.seed,
-        "lanes": options.lanes,
+        "lanes": options.lanes or (ROUND if options.elos else LANES),
         **_openings(game, options),
     }
     summary: dict[str, Any] = {}
@@ -48,7 +52,14 @@ def match_players(options: Match) -> int:
         result = play_match(game, a, b, **shared, on_progress=Telling(f"{options.a} against {options.b}"))
     else:
         sprt = Sprt(elo0=options.elos[0], elo1=options.elos[1])
-        result = sequential_match(game, a, b, sprt, **shared, on_round=lambda match: _tell_sprt(sprt, match))
+        result = sequential_match(
+            game,
+            a,
+            b,
+            sprt,
+            **shared,
+            on_round=lambda match: print(_sprt_line(sprt, match), file=sys.stderr, flush=True),
+        )
         summary = {"sprt": sprt.to_json(match_pairs(result))}
     opened = {"openings": str(options.openings)} if options.openings else {"opening_plies": shared["opening_plies"]}
     summary = match_json(result) | {"seed": options.seed} | opened | summary
@@ -57,6 +68,8 @@ def match_players(options: Match) -> int:
         (options.out / "match.json").write_text(json.dumps(summary) + "\n", encoding="utf-8")
         write_games(options.out, "games", game, result.records)
     print(json.dumps(summary) if options.json else _match_line(result))
+    if options.elos and not options.json:
+        print(_sprt_line(Sprt(elo0=options.elos[0], elo1=options.elos[1]), result))
     return 0
 
 
@@ -84,7 +97,7 @@ def rate(options: Rate) -> int:
             games=options.games_a_pair,
             mesh=mesh,
             seed=options.seed,
-            lanes=options.lanes,
+            lanes=options.lanes or LANES,
             **_openings(game, options),
             on_match=lambda result: print(_match_line(result), file=sys.stderr, flush=True),
         )
@@ -152,7 +165,7 @@ def _checkpoint_name(run: RunDirectory, step: int | str) -> str:
 
 
 def _checked_games(game: Game, stored: Sequence[tuple[Path, list[GameRecord]]]) -> list[GameRecord]:
-    """Checks games by playing them again; says how many of them are not finished."""
+    """Checks games by playing them again; leaves out those of one name on both sides, and says how many do not count."""
     records = []
     for path, part in stored:
         # A result may be one that people agreed on, or given up for.
@@ -160,7 +173,10 @@ def _checked_games(game: Game, stored: Sequence[tuple[Path, list[GameRecord]]]) 
         records += part
     if unfinished := sum(record.returns is None for record in records):
         print(f"{unfinished} of {len(records)} games are not finished and do not count", file=sys.stderr)
-    return records
+    rated = [record for record in records if record.players[0] != record.players[1]]
+    if same := len(records) - len(rated):
+        print(f"{same} of {len(records)} games have one name on both sides and do not count", file=sys.stderr)
+    return rated
 
 
 def _rated_words(game: Game, run: RunDirectory, others: Sequence[str]) -> list[str]:
@@ -173,14 +189,10 @@ def _rated_words(game: Game, run: RunDirectory, others: Sequence[str]) -> list[s
     return [*(word for word in ANCHORS if word not in others), *others, *agents]
 
 
-def _tell_sprt(sprt: Sprt, match: Result) -> None:
+def _sprt_line(sprt: Sprt, match: Result) -> str:
     pairs, (lower, upper) = match_pairs(match), sprt.bounds
     verdict = {"H0": f"{sprt.elo0:g} Elo", "H1": f"{sprt.elo1:g} Elo", None: "undecided"}[sprt.accepted(pairs)]
-    print(
-        f"{match.games} games: log-likelihood ratio {sprt.llr(pairs):.2f} of {lower:.2f} to {upper:.2f}, {verdict}",
-        file=sys.stderr,
-        flush=True,
-    )
+    return f"{match.games} games: log-likelihood ratio {sprt.llr(pairs):.2f} of {lower:.2f} to {upper:.2f}, {verdict}"
 
 
 def _match_line(result: Result) -> str:

@@ -44,8 +44,8 @@ class Match:
     """Random plies before the players take over; 2 when left out."""
     openings: Annotated[Path | None, arg(metavar="FILE")] = None
     """Openings to play in turn in place of random ones: a line each, MOVE MOVE ... or NAME: MOVE MOVE ..."""
-    lanes: int = 512
-    """Games side by side, at most."""
+    lanes: Optional = None
+    """Games side by side, at most; 512 when left out, and 64 with --sprt, which looks after so many."""
     sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
     """Stop as soon as it is decided whether A is ELO0 or ELO1 stronger (errors of 5 %), at the latest after GAMES."""
     out: Directory = None
@@ -98,8 +98,8 @@ class Rate:
     """Random plies before the players take over; 2 when left out."""
     openings: Annotated[Path | None, arg(metavar="FILE")] = None
     """Openings to play in turn in place of random ones: a line each, MOVE MOVE ... or NAME: MOVE MOVE ..."""
-    lanes: int = 512
-    """Games side by side, at most."""
+    lanes: Optional = None
+    """Games side by side, at most; 512 when left out."""
     anchors: Annotated[tuple[str, ...], arg(metavar="PLAYER=ELO ...")] = ()
     """Players whose Elo is held; random=0 when left out, and without random the players' mean is 0."""
     prior_draws: float = 2.0

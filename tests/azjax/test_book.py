@@ -71,6 +71,12 @@ def lines():
     return read_lines(analyst, openings, [(0.5, 0.25), (0.0, 0.125)], 400)
 
 
+def test_beginnings_that_end_the_game_are_no_openings():
+    won, going = [0, 3, 1, 4, 2], [0, 3, 1, 4, 8]
+    (opening,) = most_played(GAME, np.array([won, won, going], np.int32), 2)
+    assert opening.actions == tuple(going)
+
+
 def test_a_line_says_what_the_agent_prefers_and_how_it_goes_on(lines):
     centre, loses = lines
     assert [move.move for move in centre.moves] == ["b2", "a1"] and centre.prevalence == (0.5, 0.25)

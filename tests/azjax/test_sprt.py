@@ -92,14 +92,14 @@ def test_the_command_refuses(text, capsys):
 
 
 def test_a_match_stops_when_it_is_decided(capsys):
-    argv = "match tic_tac_toe uct:30 random --games 400 --lanes 16 --sprt 0,100 --json".split()
+    argv = "match tic_tac_toe uct:30 random --games 400 --sprt 0,100 --json".split()
     assert main(argv) == 0
     said = capsys.readouterr()
     result = json.loads(said.out)
     test = result["sprt"]
     assert test["accepted"] == "H1" and test["llr"] >= test["bounds"][1]
-    assert result["games"] % 16 == 0 and result["games"] < 400
+    assert result["games"] % 64 == 0 and result["games"] < 400
     assert 2 * sum(test["pentanomial"]) == result["games"] == result["wins"] + result["draws"] + result["losses"]
     points = sum(number * count for number, count in enumerate(test["pentanomial"])) / 2
     assert points == result["wins"] + result["draws"] / 2
-    assert said.err.count("log-likelihood ratio") == result["games"] / 16
+    assert said.err.count("log-likelihood ratio") == result["games"] / 64

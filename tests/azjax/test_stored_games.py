@@ -45,6 +45,15 @@ def test_files_of_games_are_rated(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "rated").iterdir()} == {"ratings.json", "elo.png"}
 
 
+def test_games_of_one_name_on_both_sides_do_not_count(tmp_path, capsys):
+    path = tmp_path / "games.jsonl"
+    path.write_text(write_lines([record("?", "?"), *GAMES, record("ada", "ada")]), "utf-8")
+    assert main(["rate", "--games", str(path), "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == fit_ratings(pair_results(GAMES), anchors={}).to_json()
+    assert "2 of 7 games have one name on both sides and do not count" in said.err
+
+
 def test_anchors_and_prior_are_chosen(tmp_path, capsys):
     path = tmp_path / "games.jsonl"
     path.write_text(
