@@ -165,7 +165,7 @@ def _checkpoint_name(run: RunDirectory, step: int | str) -> str:
 
 
 def _checked_games(game: Game, stored: Sequence[tuple[Path, list[GameRecord]]]) -> list[GameRecord]:
-    """Checks games by playing them again; leaves out those of one name on both sides, and says how many do not count."""
+    """Checks games by playing them again; leaves out those of one name on both sides; says what does not count."""
     records = []
     for path, part in stored:
         # A result may be one that people agreed on, or given up for.
