@@ -254,7 +254,8 @@ class _Trainer:
         return state, row
 
     def _show(self, row: dict[str, Any], final: bool) -> None:
-        left = (self.config.steps - row["step"]) * row["seconds"] / max(row["step"], 1)
+        worked = row["selfplay_seconds"] + row["learning_seconds"]  # compiling comes once
+        left = (self.config.steps - row["step"]) * worked / max(row["step"], 1)
         fields = {
             "step": f"{row['step']}/{self.config.steps}",
             "games": count(row["games"]),
@@ -263,7 +264,7 @@ class _Trainer:
             "play/learn/eval s": f"{row['selfplay_seconds']:.0f}/{row['learning_seconds']:.0f}/"
             f"{row['evaluation_seconds']:.0f}",
         }
-        if "loss" in row:
+        if row.get("applied"):  # before the first game is finished there is nothing to learn from
             fields["loss"] = f"{row['loss']:.3f} (policy {row['policy_loss']:.3f}, value {row['value_loss']:.3f})"
         if self.rating:
             fields["rating"] = self.rating

@@ -12,9 +12,7 @@ type were found to be what the configuration makes (azjax/agents/load.py) and it
 import dataclasses
 import json
 import os
-import typing
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
@@ -68,7 +66,6 @@ def read_header(path: Path) -> AgentHeader:
         if fields["format"] != FORMAT:
             raise ValueError(f"format {str(fields['format'])[:20]}, expected {FORMAT}: use the azjax that wrote it")
         config, step, about = from_json(fields["config"]), fields["step"], fields["about"]
-        _check_types(config, "")
         if type(step) is not int or step < 0 or not isinstance(about, dict):
             raise ValueError("step or about is not what it should be")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -87,26 +84,3 @@ def _check_length(path: Path) -> None:
             f"agent: {path} is not a safetensors file (a header of {length} bytes in a file of {size}), "
             "expected one that azjax export wrote"
         )
-
-
-def _check_types(config: Any, prefix: str) -> None:
-    """Raises ValueError for a field whose value is of another type than the configuration's; JSON may hold any."""
-    for name, hint in typing.get_type_hints(type(config)).items():
-        value = getattr(config, name)
-        if dataclasses.is_dataclass(value):
-            _check_types(value, f"{prefix}{name}.")
-        elif not any(
-            _is_of(value, kind) for kind in (typing.get_args(hint) if isinstance(hint, UnionType) else (hint,))
-        ):
-            raise ValueError(f"config: {prefix}{name}: got {value!r}, which is of another type")
-
-
-def _is_of(value: Any, kind: Any) -> bool:
-    if typing.get_origin(kind) is tuple:
-        inner = typing.get_args(kind)[0]
-        return isinstance(value, tuple) and all(_is_of(item, inner) for item in value)
-    if typing.get_origin(kind) is typing.Literal:
-        return value in typing.get_args(kind)
-    if kind is float:
-        return type(value) in (int, float)
-    return type(value) is kind

@@ -263,4 +263,4 @@ def _preset_of(cls: type[Train | Plan], tokens: Sequence[str]) -> RunConfig:
         options = _read(cls, _sorted(cls, tokens)[0])
         return preset(options.preset or "quick", options.game)
     except ValueError:
-        return preset("quick", "crosshair")
+        return preset("quick", "crosshair", 49)  # its plies; JAX would be asked for them

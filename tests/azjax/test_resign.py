@@ -118,7 +118,8 @@ def test_without_it_nothing_is_kept():
 
 @pytest.mark.parametrize("value", [-1.1, 0.0, 0.5, float("nan")])
 def test_wrong_thresholds_are_refused(value):
-    with pytest.raises(ValueError, match=re.escape(f"selfplay.resign_value: got {value!r}, expected a number from -1")):
+    expected = "a finite number" if value != value else "a number from -1"
+    with pytest.raises(ValueError, match=re.escape(f"selfplay.resign_value: got {value!r}, expected {expected}")):
         SelfPlayConfig(resign_value=value)
 
 

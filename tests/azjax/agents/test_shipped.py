@@ -21,7 +21,7 @@ from azjax.export import export
 from azjax.opponents import any_player
 from azjax.players import LoadedRun, make_player
 from azjax.presets import preset
-from azjax.train import SAFE_FIELDS
+from azjax.resume import SAFE_FIELDS
 from experiments.shipped_agents import OPPONENTS, table_row
 
 ROOT = Path(__file__).parents[3]
