@@ -125,11 +125,8 @@ def test_a_file_of_someone_elses_tensors_is_refused(written, tmp_path):
         ({"config": network_with(width="8")}, "its metadata is not what azjax export writes"),
         ({"config": network_with(policy_planes="no")}, "network.policy_planes: got 'no'"),
         (
-            (
-                {"config": network_with(width=10**30)},
-                "network.width: got 1" + "0" * 30 + ", expected at most 2147483647",
-            ),
-            "network.width: got 1000000000000000000000000000000, expected at most 2147483647" + "0" * 30,
+            {"config": network_with(width=10**30)},
+            "network.width: got 1" + "0" * 30 + ", expected at most 2147483647",
         ),
         ({"config": network_with(blocks=200)}, "network.blocks is 200"),
         ({"config": network_with(width=16)}, "params/Dense_0/bias is float32[8], expected float32[16]"),
