@@ -175,7 +175,11 @@ def elo_picture(
         color, dashes = ANCHORS[i % len(ANCHORS)]
         axes.axhline(value, color=color, linestyle=dashes, linewidth=1.3, zorder=1)
         axes.annotate(
-            f" {name}  {value:.0f}", (1, heights[i]), xycoords=("axes fraction", "data"), color=color, va="center"
+            f" {name}  {_whole(value):.0f}",
+            (1, heights[i]),
+            xycoords=("axes fraction", "data"),
+            color=color,
+            va="center",
         )
     axes.set_ylim(bottom, max([top, *heights]))
     end = max(float(games[-1]), 1.0)
@@ -211,7 +215,7 @@ def ratings_picture(path: str | os.PathLike[str], ratings: Ratings, title: str) 
         low, high = (end if math.isfinite(end) else player.elo for end in player.ci95)
         axes.plot([low, high], [row, row], color=CURVE, alpha=0.45, linewidth=3, solid_capstyle="butt")
         axes.plot([player.elo], [row], "o", color=CURVE, markersize=6)
-        axes.annotate(f"{player.elo:.0f}", (player.elo, row), (0, 7), textcoords="offset points", ha="center")
+        axes.annotate(f"{_whole(player.elo):.0f}", (player.elo, row), (0, 7), textcoords="offset points", ha="center")
     axes.set_yticks(range(len(ratings.players)), [player.name.replace("$", r"\$") for player in ratings.players])
     axes.set_ylim(len(ratings.players) - 0.5, -0.7)
     axes.set(xlabel="Elo, with its 95 % interval", title=title)
@@ -322,7 +326,7 @@ def _rating_cells(player: PlayerRating) -> tuple[str, str, str, str]:
         interval = f"{lo:+.0f} … {hi:+.0f}"
     else:
         interval = "unbounded"
-    return f"{player.elo:+.0f}", interval, f"{player.games:,}", f"{100 * player.score:.1f} %"
+    return f"{_whole(player.elo):+.0f}", interval, f"{player.games:,}", f"{100 * player.score:.1f} %"
 
 
 def _percent_interval(lo: float, hi: float) -> str:
@@ -330,7 +334,7 @@ def _percent_interval(lo: float, hi: float) -> str:
 
 
 def _shared_parameters(ratings: Ratings) -> str:
-    return f"Moving first is worth {ratings.advantage:+.0f} Elo; draw_elo {ratings.draw_elo:.0f}."
+    return f"Moving first is worth {_whole(ratings.advantage):+.0f} Elo; draw_elo {ratings.draw_elo:.0f}."
 
 
 def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -358,3 +362,8 @@ def _replace(path: str | os.PathLike[str], content: bytes) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _whole(elo: float) -> float:
+    """Rounds to a whole number, which has no sign where it is 0."""
+    return round(elo, 0) + 0.0

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from azjax.curves import COLORS, MARKERS, finite, plain, tidy
 from azjax.expansion import random_positions, rows, size
@@ -125,7 +126,13 @@ def write_scaling(directory: Path, points: Sequence[ScalingPoint], title: str) -
     for axes, name in ((left, "simulations"), (right, "seconds a move")):
         axes.set_xscale("log")
         axes.set(xlabel=name)
+        axes.xaxis.set_minor_formatter(NullFormatter())
         tidy(axes)
+    left.xaxis.set_major_locator(FixedLocator(sorted({point.simulations for point in points})))
+    left.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    left.xaxis.set_minor_locator(NullLocator())
+    right.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    right.xaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
     left.set(ylabel="Elo, with its 95 % interval")
     left.legend(loc="best", frameon=False, fontsize="small")
     figure.suptitle(title)

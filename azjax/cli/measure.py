@@ -62,6 +62,12 @@ def match_players(options: Match) -> int:
         )
         summary = {"sprt": sprt.to_json(match_pairs(result))}
     opened = {"openings": str(options.openings)} if options.openings else {"opening_plies": shared["opening_plies"]}
+    if result.distinct <= result.games / 2:
+        print(
+            f"only {result.distinct} of {result.games} games differ, and intervals take all of them for evidence of"
+            " their own: give more openings, longer random ones (--opening-plies), or a player that draws its moves",
+            file=sys.stderr,
+        )
     summary = match_json(result) | {"seed": options.seed} | opened | summary
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
