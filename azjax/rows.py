@@ -11,28 +11,46 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-_OF_TRAINING = ("games", "plies", "simulations", "seconds")
-_OF_A_MATCH = {"a": str, "b": str, "score": (int, float), "ci95": list}
+_OF_TRAINING = ("games", "plies", "simulations", "seconds", "plies_per_second")
+
+
+def parsed(text: bytes) -> Any:
+    """Returns what JSON says; NaN and Infinity, which are not JSON, are null.
+
+    Raises:
+      ValueError: it is no JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(text, parse_constant=lambda word: None)
+    except RecursionError:
+        raise ValueError("got JSON nested too deeply") from None
+
+
+def is_number(value: Any) -> bool:
+    """Returns whether a part of JSON is a number to reckon with."""
+    return type(value) in (int, float) and abs(value) < 1e300
 
 
 def whole_row(line: bytes) -> dict[str, Any] | None:
-    """Returns the row in a line; None where the line is damaged."""
+    """Returns the row in a line; None where the line is damaged, by a crash or a stranger."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
+        row = parsed(line)
+    except ValueError:
         return None
-    if not isinstance(row, dict) or type(row.get("step")) is not int:
+    if not isinstance(row, dict) or type(row.get("step")) is not int or not is_number(row["step"]):
         return None
-    if "games" in row and not all(type(row.get(name)) in (int, float) for name in _OF_TRAINING):
+    if "games" in row and not all(is_number(row.get(name)) for name in _OF_TRAINING):
         return None
     if not isinstance(row.get("gate", {}), dict):
         return None
-    match = row.get("evaluation")
-    if "evaluation" in row and not (
-        isinstance(match, dict) and all(isinstance(match.get(name), kind) for name, kind in _OF_A_MATCH.items())
-    ):
-        return None
-    return row
+    return row if "evaluation" not in row or _is_match(row["evaluation"]) else None
+
+
+def _is_match(value: Any) -> bool:
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("a", "b")):
+        return False
+    ends = value.get("ci95")
+    return is_number(value.get("score")) and isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends))
 
 
 def read_rows(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:

@@ -110,7 +110,7 @@ class Roster:
         why = {}
         for name, run in self.runs().items():
             try:
-                why[name] = self.why_closed(run, read_config(run))
+                why[name] = self.why_closed(run, run.read_config())
             except ValueError as error:
                 why[name] = str(error)
         return {name: text for name, text in why.items() if text}
@@ -120,7 +120,7 @@ class Roster:
         runs = []
         for name, run in self.runs().items():
             try:
-                config = read_config(run)
+                config = run.read_config()
             except ValueError:
                 continue  # a run of another version, or one being written
             if self.why_closed(run, config):
@@ -169,7 +169,7 @@ class Roster:
             return Agent(kind, name, None, simulations)
         run = self.run(name)
         try:
-            config = read_config(run)
+            config = run.read_config()
             if why := self.why_closed(run, config):
                 raise Refused(f"run: {name} is {why}")
             fits = envs.is_named(game, config.game)
@@ -229,18 +229,6 @@ class Roster:
         if agent.kind != "policy":
             options["simulations"] = str(agent.simulations)
         return run_player(game, self._loaded(game, agent), agent.title(), options)
-
-
-def read_config(run: RunDirectory) -> RunConfig:
-    """Reads a run's configuration.
-
-    Raises:
-      ValueError: it is none.
-    """
-    try:
-        return run.read_config()
-    except RecursionError:
-        raise ValueError(f"{run.config_path}: got JSON nested too deeply, expected a run's fields") from None
 
 
 def _code(word: str) -> tuple[str, str] | None:

@@ -1,6 +1,5 @@
 """Runs on the page: curves of one or several, live while they train, and the games they kept."""
 
-import json
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -13,9 +12,9 @@ from azjax.config import RunConfig
 from azjax.line import Line
 from azjax.progress import count, duration
 from azjax.rating import elo_difference
+from azjax.rows import is_number, parsed, whole_row
 from azjax.rundir import RunDirectory
 from azjax.web.fields import Refused
-from azjax.web.roster import read_config
 from envs.core import Game
 from envs.game_files import read_games
 from envs.record import GameRecord
@@ -50,14 +49,11 @@ class RunLog:
                 if not line.endswith(b"\n"):
                     break  # still being written
                 self._read += len(line)
-                try:
-                    row = json.loads(line, parse_constant=_no_number)
-                except (ValueError, RecursionError):
-                    row = None  # torn by a killed writer; resuming cuts it off
-                if isinstance(row, dict) and _is_row(row):
-                    self.rows.append(row)
+                row = whole_row(line)
+                if row is None:
+                    self.damaged += 1  # resuming cuts it off
                 else:
-                    self.damaged += 1
+                    self.rows.append(row)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -119,7 +115,7 @@ class RunsView:
         """
         run = self._run(name)
         try:
-            config = read_config(run)
+            config = run.read_config()
         except ValueError as error:
             raise Refused(str(error)) from None
         if why := self._why_closed(run, config):
@@ -175,7 +171,7 @@ class RunsView:
     def _summary(self, name: str, run: RunDirectory) -> dict[str, Any]:
         log = self._log(run)
         try:
-            config = read_config(run)
+            config = run.read_config()
         except ValueError as error:
             return {"name": name, "fault": str(error)}
         last = log.steps[-1] if log.steps else None
@@ -206,23 +202,10 @@ def _ratings(run: RunDirectory) -> list[dict[str, Any]] | None:
     if not run.ratings_path.is_file():
         return []
     try:
-        players = json.loads(run.ratings_path.read_bytes(), parse_constant=_no_number)["players"]
-    except (ValueError, RecursionError, LookupError, TypeError):
+        players = parsed(run.ratings_path.read_bytes())["players"]
+    except (ValueError, LookupError, TypeError):
         return None
     return players if isinstance(players, list) and all(map(_is_player, players)) else None
-
-
-def _no_number(word: str) -> None:
-    """Reads NaN and Infinity, which are not JSON, as null: no answer of the server could hold them."""
-    del word
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e300
-
-
-def _is_interval(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
 
 
 def _is_player(value: Any) -> bool:
@@ -230,25 +213,8 @@ def _is_player(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return False
     ends = value.get("ci95")
-    return all(_is_number(value.get(name)) for name in ("elo", "games", "score")) and (
-        ends is None or (isinstance(ends, list) and all(end is None or _is_number(end) for end in ends))
-    )
-
-
-def _is_row(value: dict[str, Any]) -> bool:
-    """Returns whether a line of metrics.jsonl is a row, whatever a crash or a stranger has left there."""
-    if type(value.get("step")) is not int or not _is_number(value["step"]):
-        return False
-    if "games" in value and not all(_is_number(value.get(name)) for name in ("games", "seconds", "plies_per_second")):
-        return False
-    if "evaluation" not in value:
-        return True
-    match = value["evaluation"]
-    return (
-        isinstance(match, dict)
-        and all(isinstance(match.get(name), str) for name in ("a", "b"))
-        and _is_number(match.get("score"))
-        and _is_interval(match.get("ci95"))
+    return all(is_number(value.get(name)) for name in ("elo", "games", "score")) and (
+        ends is None or (isinstance(ends, list) and all(end is None or is_number(end) for end in ends))
     )
 
 
@@ -291,7 +257,7 @@ def _rating_title(logs: Sequence[tuple[str, RunLog]]) -> str:
 
 
 def _values(name: str, log: RunLog, axis: str, field: str) -> Curve:
-    rows = [row for row in log.steps if _is_number(row.get(field))]
+    rows = [row for row in log.steps if is_number(row.get(field))]
     if field.endswith("loss"):
         rows = [row for row in rows if row.get("applied", 1)]  # before the first finished game nothing is learned
     rows = rows[:: max(1, math.ceil(len(rows) / MOST_POINTS))]

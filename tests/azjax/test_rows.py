@@ -9,12 +9,12 @@ from azjax.rundir import RunDirectory
 
 MATCH = {"a": "step 2", "b": "random", "score": 0.5, "ci95": [0.1, 0.9]}
 ROWS = [
-    {"step": 1, "games": 3, "plies": 32, "simulations": 128, "seconds": 0.5, "loss": None},
-    {"step": 2, "games": 7, "plies": 64, "simulations": 256, "seconds": 1, "loss": 2.5},
+    {"step": 1, "games": 3, "plies": 32, "simulations": 128, "seconds": 0.5, "plies_per_second": 64, "loss": None},
+    {"step": 2, "games": 7, "plies": 64, "simulations": 256, "seconds": 1, "plies_per_second": 64, "loss": 2.5},
     {"step": 2, "gate": {"score": 0.5, "streak": 0, "passed": False}},
     {"step": 2, "evaluation": MATCH},
     {"step": 2, "evaluation": MATCH, "final": True},
-    {"step": 3, "games": 9, "plies": 96, "simulations": 384, "seconds": 1.5, "loss": 2.4},
+    {"step": 3, "games": 9, "plies": 96, "simulations": 384, "seconds": 1.5, "plies_per_second": 64, "loss": 2.4},
 ]
 DAMAGED = [
     b"\n",

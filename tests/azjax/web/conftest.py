@@ -52,6 +52,8 @@ def runs_folder(tmp_path_factory) -> Path:
                 "step": step,
                 "seconds": 6.0 * step,
                 "games": 100 * step,
+                "plies": 800 * step,
+                "simulations": 6400 * step,
                 "plies_per_second": 1000.0 + step,
                 "simulations_per_second": 8000.0,
                 "policy_loss": 2 / step,
@@ -95,6 +97,7 @@ def ask(client) -> Ask:
 def strange(tmp_path) -> tuple[TestClient, RunDirectory]:
     """A client of a folder with one run, two rows in its log, which a test makes strange; and that run."""
     run = write_run(tmp_path / "runs", "tic_tac_toe", "strange")
-    rows = [{"step": step, "games": 2 * step, "seconds": 1.0, "plies_per_second": 9.0} for step in (1, 2)]
+    counts = {"plies": 8, "simulations": 16, "seconds": 1.0, "plies_per_second": 9.0}
+    rows = [{"step": step, "games": 2 * step} | counts for step in (1, 2)]
     run.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return TestClient(make_app(Roster(run.path.parent)), base_url="http://127.0.0.1:8765"), run

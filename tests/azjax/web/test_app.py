@@ -271,7 +271,8 @@ def test_games_of_a_run_are_replayed(client, ask):
 
 
 def row(step, games):
-    return json.dumps({"step": step, "games": games, "seconds": 1.0, "plies_per_second": 9.0}) + "\n"
+    counts = {"plies": 8, "simulations": 16, "seconds": 1.0, "plies_per_second": 9.0}
+    return json.dumps({"step": step, "games": games} | counts) + "\n"
 
 
 def test_a_log_grows_and_is_read_on(tmp_path):
@@ -320,8 +321,8 @@ DAMAGED = [
     b"[1]\n",
     b'{"a": 1}\n',
     b'{"step": "x"}\n',
-    b'{"step": 3, "games": NaN, "seconds": 1, "plies_per_second": 1}\n',
-    b'{"step": 3, "games": 1e999, "seconds": 1, "plies_per_second": 1}\n',
+    b'{"step": 3, "games": NaN, "plies": 1, "simulations": 1, "seconds": 1, "plies_per_second": 1}\n',
+    b'{"step": 3, "games": 1e999, "plies": 1, "simulations": 1, "seconds": 1, "plies_per_second": 1}\n',
     b'{"step": 3, "games": 5}\n',
     b'{"step": 3, "evaluation": {"score": 1}}\n',
     b'{"step": 3, "evaluation": 7}\n',
