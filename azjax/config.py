@@ -296,6 +296,11 @@ class RunConfig:
         if self.selfplay.actor == "best" and not self.gate.every:
             raise ValueError("selfplay.actor: got best without a gate, expected gate.every above 0 (or actor latest)")
 
+    @property
+    def rated_simulations(self) -> int:
+        """Of each search of the agent, in the games that rate it."""
+        return self.evaluation.simulations or self.search.simulations
+
 
 def to_json(config: RunConfig) -> dict[str, Any]:
     """Returns the configuration as JSON-able dicts and lists."""

@@ -47,8 +47,7 @@ def keep_games(run: RunDirectory, game: Game, match: Match) -> None:
 
 def agent_player(game: Game, agent: LoadedRun, name: str) -> Player:
     """Returns the agent as its evaluation plays it: `evaluation.simulations`, no noise."""
-    simulations = agent.config.evaluation.simulations or agent.config.search.simulations
-    return run_player(game, agent, name, {"simulations": str(simulations)})
+    return run_player(game, agent, name, {"simulations": str(agent.config.rated_simulations)})
 
 
 def check_anchors(game: Game, config: RunConfig) -> None:
@@ -114,7 +113,6 @@ def finish_run(
     agents = [LoadedRun(config, load_run(str(run.path), step).variables, step) for step in steps]
     players = [agent_player(game, agent, f"step {agent.step}") for agent in agents]
     anchors = [any_player(game, word, load_run) for word in config.evaluation.anchors]
-    simulations = config.evaluation.simulations or config.search.simulations
 
     def show(match: Match) -> None:
         keep_games(run, game, match)
@@ -124,7 +122,7 @@ def finish_run(
         )
 
     progress.say(
-        f"rating {count_of(len(players), 'checkpoint')} at {simulations} simulations, "
+        f"rating {count_of(len(players), 'checkpoint')} at {config.rated_simulations} simulations, "
         f"{', '.join(config.evaluation.anchors)}: {config.evaluation.final_games} games a pair"
     )
     everyone: list[AnyPlayer] = [*players[::-1], *anchors]
@@ -227,7 +225,7 @@ def _summary(run: RunDirectory, config: RunConfig, mesh: Mesh, agent: LoadedRun,
         selfplay_seconds=totals.selfplay_seconds,
         learning_seconds=totals.learning_seconds,
         evaluation_seconds=totals.evaluation_seconds,
-        evaluation_simulations=config.evaluation.simulations or config.search.simulations,
+        evaluation_simulations=config.rated_simulations,
         seconds=totals.seconds + totals.evaluation_seconds,
         commands=next_commands(run, config),
     )

@@ -24,7 +24,7 @@ from safetensors.numpy import save
 from azjax import network
 from azjax.agents.file import DTYPES, FORMAT, METADATA, SUFFIX, read_header
 from azjax.agents.load import by_path, load_variables
-from azjax.config import RunConfig, to_json
+from azjax.config import RunConfig, differences, to_json
 from azjax.manifest import MANIFEST, hash_file, sync
 from azjax.players import LoadedRun
 from azjax.presets import preset
@@ -152,24 +152,14 @@ def describe(run: RunDirectory, config: RunConfig, step: int) -> dict[str, Any]:
 def train_command(config: RunConfig) -> str:
     """Returns the command that trains by this configuration: its preset, and the fields that differ from it."""
     words = ["azjax", "train", config.game, "--preset", config.preset]
-    base = preset(config.preset, config.game)
-    for name, value, usual in _leaves(config, base, ""):
-        if value != usual and name not in ("game", "preset"):
+    for name, (_, value) in differences(preset(config.preset, config.game), config).items():
+        if name not in ("game", "preset"):
             words += [f"--{name.replace('_', '-')}", *_words(value)]
     return shlex.join(words)
 
 
-def _leaves(config: Any, base: Any, prefix: str) -> list[tuple[str, Any, Any]]:
-    found = []
-    for field in dataclasses.fields(config):
-        value, usual = getattr(config, field.name), getattr(base, field.name)
-        name = f"{prefix}{field.name}"
-        found += _leaves(value, usual, f"{name}.") if dataclasses.is_dataclass(value) else [(name, value, usual)]
-    return found
-
-
 def _words(value: Any) -> Sequence[str]:
-    if isinstance(value, tuple):
+    if isinstance(value, list):
         return [str(item) for item in value]
     return [str(value).lower() if isinstance(value, bool) else str(value)]
 
