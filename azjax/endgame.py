@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.config import RunConfig
-from azjax.expansion import Facts, check_no_chance, expand, facts, in_chunks, rows
+from azjax.expansion import Expansion, Facts, check_no_chance, expand, facts, in_chunks, rows
 from azjax.network import evaluate
 from azjax.search import first_argmax
 from azjax.types import Variables
@@ -198,11 +198,9 @@ def endgame_values(game: Game) -> Callable[[State], np.ndarray]:
 
     def values(states: State) -> np.ndarray:
         seen = facts(game, states)
-        after = expand(game, states, seen.legal)
-        same_mover = seen.mover[after.parent] == facts(game, after.states).mover
-        value = exact_values(game, after.states)
+        after, value = _tried(game, states, seen, seen.legal, functools.partial(exact_values, game))
         worth = np.full(seen.legal.shape, -np.inf, np.float32)
-        worth[after.parent, after.action] = np.where(same_mover, value, -value)
+        worth[after.parent, after.action] = value
         return worth
 
     return values
@@ -235,14 +233,17 @@ def opening_values(
       on_progress: called with (replies answered, all replies).
     """
     start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(jax.random.key(0)))
+    seen = facts(game, start)
     permutations = np.stack([np.asarray(symmetry.permutation) for symmetry in game.symmetries])
-    legal = np.flatnonzero(facts(game, start).legal[0])
+    legal = np.flatnonzero(seen.legal[0])
     openings = sorted({tuple(sorted(set(permutations[:, action].tolist()))) for action in legal})
     only = np.zeros((1, game.num_actions), bool)
     only[0, [actions[0] for actions in openings]] = True
-    opened = expand(game, start, only)
-    value = _best_replies(game, opened.states, lambda replies: _first_win(game, logits, replies, on_progress))
-    value = np.where(facts(game, opened.states).mover == 0, value, -value)
+
+    def answered(states: State) -> np.ndarray:
+        return _best_replies(game, states, lambda replies: _first_win(game, logits, replies, on_progress))
+
+    _, value = _tried(game, start, seen, only, answered)
     return [Opening(actions, float(worth)) for actions, worth in zip(openings, value, strict=True)]
 
 
@@ -256,18 +257,27 @@ def _best_replies(game: Game, states: State, evaluate: Callable[[State], np.ndar
     value = _own_return(seen)
     if not seen.legal.any():
         return value
-    after = expand(game, states, seen.legal)
-    same_mover = seen.mover[after.parent] == facts(game, after.states).mover
-    found = evaluate(after.states)
+    after, found = _tried(game, states, seen, seen.legal, evaluate)
     value[after.parent] = -np.inf
-    np.maximum.at(value, after.parent, np.where(same_mover, found, -found))
+    np.maximum.at(value, after.parent, found)
     return value
+
+
+def _tried(
+    game: Game, states: State, seen: Facts, moves: np.ndarray, evaluate: Callable[[State], np.ndarray]
+) -> tuple[Expansion, np.ndarray]:
+    """Makes moves bool[N, A]; returns what follows, and `evaluate`'s values of it in the view of those who moved."""
+    after = expand(game, states, moves)
+    same_mover = seen.mover[after.parent] == facts(game, after.states).mover
+    value = evaluate(after.states)
+    return after, np.where(same_mover, value, -value)
 
 
 def _first_win(game: Game, logits: LogitsFn, states: State, on_progress: Callable[[int, int], None]) -> np.ndarray:
     """Returns float32[N], exact values, by trying each position's moves in their order until one wins."""
     seen = facts(game, states)
     value = np.where(seen.over, _own_return(seen), -np.inf).astype(np.float32)
+    answered = functools.partial(_best_replies, game, evaluate=functools.partial(exact_values, game))
     likeliest = np.argsort(-np.where(seen.legal, logits(states), -np.inf), axis=1, kind="stable")
     for turn in range(game.num_actions):
         undecided = np.flatnonzero(~seen.over & (value < 1) & (seen.legal.sum(1) > turn))
@@ -276,8 +286,7 @@ def _first_win(game: Game, logits: LogitsFn, states: State, on_progress: Callabl
             break
         tried = np.zeros((undecided.size, game.num_actions), bool)
         tried[np.arange(undecided.size), likeliest[undecided, turn]] = True
-        after = expand(game, rows(states, undecided), tried)
-        found = _best_replies(game, after.states, functools.partial(exact_values, game))
-        same_mover = seen.mover[undecided] == facts(game, after.states).mover
-        value[undecided] = np.maximum(value[undecided], np.where(same_mover, found, -found))
+        part = Facts(*(fact[undecided] for fact in seen))
+        _, found = _tried(game, rows(states, undecided), part, tried, answered)
+        value[undecided] = np.maximum(value[undecided], found)
     return value
