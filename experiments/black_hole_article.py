@@ -55,7 +55,7 @@ from azjax.train import use_devices
 from envs.core import State
 from experiments.ledger import Ledger, results
 from experiments.paper_scale import PaperScale, show_plan
-from experiments.provenance import markdown, provenance, say, write_results
+from experiments.provenance import markdown, provenance, publish, say
 from experiments.trained import Stopped, trained
 
 RESULTS = Path(__file__).parent / "results" / "black_hole_article"
@@ -463,11 +463,9 @@ def main(options: Options) -> int:
         named = {f"{options.budget}, seed {options.seed}: {n}": {**p, **done} for n, p in experiment.parts.items()}
         before = out / "results.json"
         kept = json.loads(before.read_text(encoding="utf-8"))["parts"] if before.is_file() else {}
-        report = {"game": "black_hole", "parts": kept | named}
-        write_results(out, report, rows_of(report["parts"]), table(report))
-        draw(out / "results.png", report["parts"])
-        print(table(report))
-        say(f"wrote {out}")
+        parts = kept | named
+        report = {"game": "black_hole", "parts": parts}
+        publish(out, report, rows_of(parts), table(report), lambda path: draw(path, parts))
     return status
 
 

@@ -41,7 +41,7 @@ from azjax.step import make_mesh
 from azjax.train import train, use_devices
 from envs.core import Game, State
 from experiments.paper_scale import plan_report, plan_text
-from experiments.provenance import provenance, say, write_results
+from experiments.provenance import markdown, provenance, publish, say
 
 RESULTS = Path(__file__).parent / "results" / "connect_four_perfect"
 AIM = 0.998
@@ -201,7 +201,7 @@ def table(report: dict[str, Any]) -> str:
     weak = ", ".join(f"{ply} ({kept} of {number})" for ply, number, kept in worst)
     return (
         f"# Moves of {report['game']}'s agent that keep the exact value, budget {report['budget']}\n\n"
-        + "".join("| " + " | ".join(line) + " |\n" for line in lines)
+        + markdown(lines)
         + f"\n{aim} {last['positions']:,} different positions of random games, spread over the plies, of which"
         f" {last['critical']:,} are critical; 95 % intervals. Plies at which the last agent with {most}"
         f" simulations of PUCT keeps least: {weak}. {report['device']}, {report['cores']} cores, {report['date']},"
@@ -264,10 +264,7 @@ def main(options: Options) -> int:
     }
     out = options.out or (run.path / "results" if options.budget == "smoke" else RESULTS / options.budget)
     flat = [{name: value for name, value in row.items() if name != "plies"} for row in rows]
-    write_results(out, report, flat, table(report))
-    draw(out / "results.png", report)
-    print(table(report))
-    say(f"wrote {out}")
+    publish(out, report, flat, table(report), lambda path: draw(path, report))
     return 0
 
 

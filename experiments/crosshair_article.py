@@ -41,7 +41,7 @@ from azjax.train import train, use_devices
 from envs.core import Game
 from envs.game_files import read_games
 from experiments.paper_scale import plan_report, plan_text
-from experiments.provenance import provenance, say, write_results
+from experiments.provenance import markdown, provenance, publish, say
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_article"
 OURS = Path(__file__).parent / "results" / "crosshair_quick" / "results.json"
@@ -267,20 +267,16 @@ def table(report: dict[str, Any]) -> str:
     said = [f"{one['games']} games ({one['distinct']} distinct), {one['positions']:,} positions" for one in held_out]
     return (
         f"# The Crosshair article's recipe, budget {report['budget']}\n\n"
-        + _markdown(lines)
+        + markdown(lines)
         + f"\n{len(report['seeds'])} seeds. The score is of all seeds' games, with its 95 % interval; the other two"
         " are means over the seeds, and the lowest and the highest.\n\n"
-        + _markdown(beside)
+        + markdown(beside)
         + f"\nHeld out: {'; '.join(said)}. {report['game']}, {report['device']}, {report['cores']} cores,"
         f" {report['date']}, commit {report['commit']}, seeds"
         f" {', '.join(str(one['seed']) for one in report['seeds'])} (held-out games: each seed + 1). The stages'"
         " seconds hold what other work on the machine took. Our recipe's score is the preset `quick`'s, of"
         f" {ours['seeds']} seeds ({ours['date']}, commit {ours['commit']}).\n\n{plan_text(report['plan'])}\n"
     )
-
-
-def _markdown(lines: list[list[str]]) -> str:
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def our_six_minutes() -> dict[str, Any]:
@@ -344,10 +340,13 @@ def main(options: Options) -> int:
         "seeds": seeds,
     }
     out = options.out or (RESULTS if options.budget == "full" else first / "results")
-    write_results(out, report, [row for seed in seeds for row in seed["generations"]], table(report))
-    draw(out / "results.png", report)
-    print(table(report))
-    say(f"wrote {out}")
+    publish(
+        out,
+        report,
+        [row for seed in seeds for row in seed["generations"]],
+        table(report),
+        lambda path: draw(path, report),
+    )
     return 0
 
 

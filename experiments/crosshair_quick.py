@@ -27,7 +27,7 @@ from azjax.rating import score_interval
 from azjax.rundir import RunDirectory, load_run
 from azjax.step import make_mesh
 from azjax.train import train, use_devices
-from experiments.provenance import provenance, say, write_results
+from experiments.provenance import markdown, provenance, publish, say
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_quick"
 OPPONENT = {"full": "uct:400", "smoke": "uct:8"}
@@ -148,7 +148,7 @@ def table(report: dict[str, Any]) -> str:
     seeds = "; ".join(f"seed {row['seed']}: {row['wins']}-{row['draws']}-{row['losses']}" for row in ends)
     return (
         "# Crosshair, preset quick\n\n"
-        + "".join("| " + " | ".join(line) + " |\n" for line in lines)
+        + markdown(lines)
         + f"\n95 % intervals; means over {len(ends)} seeds. Won-drawn-lost at step {last}, {seeds}. "
         + f"{report['game']}, {report['device']}, {report['cores']} cores, {report['date']}, "
         + f"commit {report['commit']}.\n"
@@ -189,10 +189,7 @@ def main(options: Options) -> int:
     report = {"game": config.game, "opponent": opponent, "seeds": list(options.seeds), **provenance()}
     report |= {"pooled": pooled(rows), "matches": rows}
     out = options.out or (RESULTS if options.budget == "full" else run.path / "results")
-    write_results(out, report, rows, table(report))
-    draw(out / "results.png", report)
-    print(table(report))
-    say(f"wrote {out}")
+    publish(out, report, rows, table(report), lambda path: draw(path, report))
     return 0
 
 

@@ -12,7 +12,7 @@ a deeper pass meets again is evaluated again, and counts.
 The agents are runs of the preset `quick` under --runs (that of `make train` for Crosshair), trained or gone on with
 where they are not finished. Everyone plays those of the same number of evaluations and of the next ones, both seats of
 openings of four random plies; the policy alone, without search, has Elo 0, and uct:400 is rated with them. Matches are
-kept in the run's figure_2.json, so that a study goes on where it was stopped, and so are the times of a move. Where
+kept in the run's figure_2.jsonl, so that a study goes on where it was stopped, and the times of a move beside it. Where
 other work runs beside it, --times none leaves those out, and --times again measures them later, in quiet. Budget paper
 is the paper's scale; --plan shows what it needs.
 """
@@ -35,7 +35,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import envs
-from azjax.arena import play_match
 from azjax.config import RunConfig, SearchConfig
 from azjax.curves import COLORS, MARKERS, finite, tidy
 from azjax.expansion import random_positions, rows, size
@@ -43,16 +42,17 @@ from azjax.players import MOST_PLIES, LoadedRun, Player, alphabeta_player, make_
 from azjax.presets import preset
 from azjax.rating import PairResult, PlayerRating, fit_ratings, score_interval
 from azjax.report import save_json, save_picture
-from azjax.rundir import RunDirectory, load_run
+from azjax.rundir import load_run
 from azjax.scaling import seconds_a_move
 from azjax.search import alphabeta_search, begin_search
 from azjax.selfplay import network_model, search_policy
 from azjax.step import make_mesh
-from azjax.tournament import pair_results
-from azjax.train import train, use_devices
+from azjax.train import use_devices
 from envs.core import Game
+from experiments.ledger import Ledger
 from experiments.paper_scale import plan_report, plan_text
-from experiments.provenance import provenance, say, write_results
+from experiments.provenance import markdown, provenance, publish, say
+from experiments.trained import Stopped, trained
 
 RESULTS = Path(__file__).parent / "results" / "figure_2"
 SEARCHES = ("puct", "gumbel", "alphabeta")
@@ -155,34 +155,13 @@ def pairings(evaluations: tuple[int, ...], outside: str) -> Iterator[tuple[str, 
 def play(
     game: Game, players: dict[str, Player], pairs: list[tuple[str, str]], games: int, mesh: Mesh, kept: Path
 ) -> list[dict[str, Any]]:
-    """Plays the matches that `kept` does not hold; returns {"a", "b", "games", "distinct", "seconds", "results"}."""
-    done = _kept(kept)["matches"]
-    known = {(row["a"], row["b"], row["games"]): row for row in done}
+    """Plays the matches that `kept` does not hold; returns {"a", "b", "games", "distinct", "results"}."""
+    ledger, matches = Ledger(kept), []
     for a, b in pairs:
-        if (a, b, games) in known:
-            continue
-        match = play_match(game, players[a], players[b], games=games, mesh=mesh, seed=1, opening_plies=OPENING_PLIES)
-        row = {
-            "a": a,
-            "b": b,
-            "games": games,
-            "distinct": match.distinct,
-            "seconds": round(match.seconds, 1),
-            "results": [dataclasses.asdict(result) for result in pair_results(match.records)],
-        }
-        known[a, b, games] = row
-        _keep(kept, "matches", list(known.values()))
-        say(f"{game.id}: {a} against {b}: {match.wins}-{match.draws}-{match.losses}, {match.seconds:.0f} s")
-    return [known[a, b, games] for a, b in pairs]
-
-
-def _kept(path: Path) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"matches": [], "costs": {}}
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else nothing
-
-
-def _keep(path: Path, name: str, content: Any) -> None:
-    save_json(path, _kept(path) | {name: content})
+        row = ledger.play(game, a, b, players.__getitem__, games=games, mesh=mesh, seed=1, opening_plies=OPENING_PLIES)
+        distinct = row["match"]["distinct"]
+        matches.append({"a": a, "b": b, "games": games, "distinct": distinct, "results": row["pairs"]})
+    return matches
 
 
 def evaluations_a_move(game: Game, agent: LoadedRun, search: str, number: int) -> float:
@@ -217,7 +196,7 @@ def costs(
 
     They are None where they are not known and `times` is "none".
     """
-    known = {} if times == "again" else _kept(kept)["costs"]
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() and times != "again" else {}
     for number, search in itertools.product(evaluations, SEARCHES):
         name = name_of(search, number)
         if name not in known and times == "none":
@@ -227,20 +206,20 @@ def costs(
             load = os.getloadavg()[0]  # of the minute before: compiling is in it, so that idle is about 1
             known[name] = {"evaluations": round(made, 1), "load": round(load, 1)}
             known[name]["seconds"] = round(seconds_a_move(game, players[name]), 6)
-            _keep(kept, "costs", known)
+            save_json(kept, known)
             say(f"{game.id}: {name}: {known[name]['seconds'] * 1000:.1f} ms a move, {made:.0f} evaluations")
     return known
 
 
 def study(
-    options: Options, word: str, agent: LoadedRun, evaluations: tuple[int, ...], kept: Path
+    options: Options, word: str, agent: LoadedRun, evaluations: tuple[int, ...], folder: Path
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Returns a game's rows, one for each search and number of evaluations, and what else is told of it."""
     game, outside = envs.make(word), OUTSIDE[options.budget]
     players = make_players(game, agent, evaluations, outside)
     pairs = list(pairings(evaluations, outside))
-    matches = play(game, players, pairs, options.match_games, make_mesh(0), kept)
-    taken = costs(game, agent, players, evaluations, kept, options.times)
+    matches = play(game, players, pairs, options.match_games, make_mesh(0), folder / "figure_2.jsonl")
+    taken = costs(game, agent, players, evaluations, folder / "figure_2_costs.json", options.times)
     results = [PairResult(**result) for match in matches for result in match["results"]]
     ratings = fit_ratings(results, anchors={POLICY: 0.0})
     rated = {player.name: player for player in ratings.players}
@@ -318,7 +297,7 @@ def table(report: dict[str, Any]) -> str:
             )
         parts.append(
             f"## {word}\n\n"
-            + "".join("| " + " | ".join(line) + " |\n" for line in lines)
+            + markdown(lines)
             + f"\nElo with its 95 % interval, the policy alone at 0; {outside['player']} has {_elo(outside)}. Agent:"
             f" step {about['step']} of {report['presets'][word]}. {about['games']:,} games, {about['distinct']:,}"
             f" distinct in their matches; moving first is worth {about['advantage']:+.0f} Elo. {timed}\n"
@@ -388,11 +367,12 @@ def main(options: Options) -> int:
     report: dict[str, Any] = {"budget": options.budget, **provenance(), "presets": {}, "games": {}, "rows": []}
     for word in words:
         config = configuration(options.budget, word)
-        run = RunDirectory(run_path(options.budget, options.runs, word))
-        if status := train(config, run.path):
-            return status
+        try:
+            run = trained(config, run_path(options.budget, options.runs, word))
+        except Stopped as stopped:
+            return stopped.status
         agent = load_run(str(run.path), config.steps)
-        found, about = study(options, word, agent, evaluations, run.path / "figure_2.json")
+        found, about = study(options, word, agent, evaluations, run.path)
         report["presets"][word] = config.preset
         report["games"][word] = about
         report["rows"] += found
@@ -400,10 +380,7 @@ def main(options: Options) -> int:
     out = options.out or (
         run_path("smoke", options.runs, words[0]) / "results" if options.budget == "smoke" else RESULTS
     )
-    write_results(out, report, report["rows"], table(report))
-    draw(out / "results.png", report)
-    print(table(report))
-    say(f"wrote {out}")
+    publish(out, report, report["rows"], table(report), lambda path: draw(path, report))
     return 0
 
 

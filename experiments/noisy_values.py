@@ -49,7 +49,7 @@ from azjax.solver import Solution, action_values, hash_states, look_up, solve_fr
 from azjax.step import make_mesh
 from azjax.train import use_devices
 from envs.core import Game, State
-from experiments.provenance import provenance, say, write_results
+from experiments.provenance import markdown, provenance, publish, say
 
 RESULTS = Path(__file__).parent / "results" / "noisy_values"
 SCALE = 0.5
@@ -260,7 +260,7 @@ def table(report: dict[str, Any]) -> str:
     said = "bitbully was not asked" if checked is None else f"bitbully gives the same values of all moves in {checked}"
     return (
         f"# Exact values of {study['game']} plus noise\n\n"
-        + "".join("| " + " | ".join(line) + " |\n" for line in lines)
+        + markdown(lines)
         + f"\nShares of {study['positions']:,} quiet critical positions after {study['ply']} plies of random games in"
         f" which the move keeps the exact value, {study['draws']} draws of the noise each; 95 % intervals. Noise:"
         f" standard deviation in units of the difference between a draw and a win, which is"
@@ -338,10 +338,7 @@ def main(options: Options) -> int:
         "shares": shares(answers),
     }
     out = options.out or (RESULTS if options.budget == "full" else directory)
-    write_results(out, report, report["shares"], table(report))
-    draw(out / "results.png", report)
-    print(table(report))
-    say(f"wrote {out}")
+    publish(out, report, report["shares"], table(report), lambda path: draw(path, report))
     return 0
 
 

@@ -69,7 +69,7 @@ def measured_rate(config: RunConfig, batch: int = 16) -> float:
     return batch / min(taken[1:])
 
 
-def plan_row(config: RunConfig, on: Accelerators, rate: float | None) -> dict[str, Any]:
+def plan_row(config: RunConfig, on: Accelerators | None, rate: float | None) -> dict[str, Any]:
     """Returns the plan of a configuration, with its device-hours where a rate is known."""
     plan = make_plan(config, envs.make(config.game), on=on).to_json()
     hours = None if rate is None else float(f"{device_hours(plan, rate):.3g}")
@@ -92,10 +92,8 @@ def plan_table(rows: Sequence[dict[str, Any]]) -> str:
 
 def plan_report(config: RunConfig) -> dict[str, Any]:
     """Returns a run's plan on one device of this machine's kind, with the device-hours that its work takes here."""
-    game = envs.make(config.game)
-    plan, rate = make_plan(resolve(config, game), game).to_json(), measured_rate(config)
-    hours = float(f"{device_hours(plan, rate):.3g}")
-    return plan | {"evaluations": evaluations(plan), "rate": float(f"{rate:.4g}"), "device_hours": hours}
+    resolved = resolve(config, envs.make(config.game))
+    return plan_row(resolved, None, float(f"{measured_rate(config):.4g}"))
 
 
 def plan_text(plan: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,16 @@ def write_results(out: Path, report: dict[str, Any], rows: list[dict[str, Any]],
         writer.writeheader()
         writer.writerows(rows)
     (out / "results.md").write_text(text, encoding="utf-8")
+
+
+def publish(
+    out: Path, report: dict[str, Any], rows: list[dict[str, Any]], text: str, draw: Callable[[Path], None]
+) -> None:
+    """Writes results as `write_results` does, draws results.png beside them, and shows the text."""
+    write_results(out, report, rows, text)
+    draw(out / "results.png")
+    print(text)
+    say(f"wrote {out}")
 
 
 def markdown(lines: Iterable[Sequence[str]]) -> str:
