@@ -123,6 +123,16 @@ def begin(driver: WebDriver, game: str, options: str = "", opponent: str = "rand
     settle(driver)
 
 
+def set_up(driver: WebDriver, game: str, text: str) -> None:
+    """Sets a position up between two people."""
+    begin(driver, game)
+    choose(driver, "Second: who", "person")
+    driver.find_element(By.CSS_SELECTOR, "#play details summary").click()
+    driver.find_element(By.ID, "text").send_keys(text)
+    driver.find_element(By.ID, "set").click()
+    settle(driver)
+
+
 def shoot(driver: WebDriver, name: str) -> None:
     if folder := os.environ.get("AZJAX_SCREENSHOTS"):
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -221,12 +231,7 @@ def test_two_agents_are_watched_and_stopped(page):
 
 
 def test_a_position_is_set_up_and_saved(page):
-    begin(page, "tic_tac_toe")
-    choose(page, "Second: who", "person")
-    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
-    page.find_element(By.ID, "text").send_keys("b2 a1 c3")
-    page.find_element(By.ID, "set").click()
-    settle(page)
+    set_up(page, "tic_tac_toe", "b2 a1 c3")
     assert len(page.find_elements(By.CSS_SELECTOR, "#moves li")) == 3
     page.find_element(By.ID, "save").click()
     settle(page)
@@ -243,12 +248,7 @@ def test_a_position_is_set_up_and_saved(page):
     ],
 )
 def test_a_game_is_saved_in_its_own_format(page, game, moves, names, words):
-    begin(page, game)
-    choose(page, "Second: who", "person")
-    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
-    page.find_element(By.ID, "text").send_keys(moves)
-    page.find_element(By.ID, "set").click()
-    settle(page)
+    set_up(page, game, moves)
     page.find_element(By.ID, "save").click()
     settle(page)
     links = page.find_elements(By.CSS_SELECTOR, "#saved a")
@@ -316,12 +316,7 @@ def test_chess_by_the_keyboard(page):
 
 
 def test_a_promotion_by_the_keyboard(page):
-    begin(page, "chess")
-    choose(page, "Second: who", "person")
-    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
-    page.find_element(By.ID, "text").send_keys("7k/P7/8/8/8/8/8/K7 w - - 0 1")
-    page.find_element(By.ID, "set").click()
-    settle(page)
+    set_up(page, "chess", "7k/P7/8/8/8/8/8/K7 w - - 0 1")
     walk(page, "a7")
     press(page, Keys.ENTER, Keys.ARROW_UP, Keys.ENTER)
     assert page.switch_to.active_element.text.startswith("a7a8")
@@ -334,12 +329,7 @@ def test_a_promotion_by_the_keyboard(page):
 
 
 def test_a_drop_by_the_keyboard(page):
-    begin(page, "shogi")
-    choose(page, "Second: who", "person")
-    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
-    page.find_element(By.ID, "text").send_keys("7g7f 3c3d 8h2b+ 3a2b")
-    page.find_element(By.ID, "set").click()
-    settle(page)
+    set_up(page, "shogi", "7g7f 3c3d 8h2b+ 3a2b")
     walk(page, "B*0")
     press(page, Keys.ENTER)
     walk(page, "5e")
@@ -381,12 +371,7 @@ def test_an_agent_that_comes_with_azjax_is_played(page):
 
 
 def test_a_pawn_becomes_what_is_chosen(page):
-    begin(page, "chess")
-    choose(page, "Second: who", "person")
-    page.find_element(By.CSS_SELECTOR, "#play details summary").click()
-    page.find_element(By.ID, "text").send_keys("7k/P7/8/8/8/8/8/K7 w - - 0 1")
-    page.find_element(By.ID, "set").click()
-    settle(page)
+    set_up(page, "chess", "7k/P7/8/8/8/8/8/K7 w - - 0 1")
     for square in ("a7", "a8"):
         page.find_element(By.CSS_SELECTOR, f'#board .zone[data-zone="{square}"]').click()
     choices = page.find_elements(By.CSS_SELECTOR, "#choices button")
