@@ -11,6 +11,8 @@ import numpy as np
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+MOST_BYTES = 2**26
+"""Of a manifest, in which a leaf or a file takes some 150."""
 
 
 class CheckpointError(RuntimeError):
@@ -40,7 +42,12 @@ def seal(folder: Path, manifest: dict[str, Any]) -> None:
 
 def verified(folder: Path, step: int) -> dict[str, Any]:
     """Reads a step's manifest and holds every file against it. Raises CheckpointError for another format alone."""
-    manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+    path = folder / MANIFEST
+    if folder.is_symlink() or path.is_symlink() or not path.is_file():
+        raise ValueError(f"{MANIFEST} is missing, or a link leads there")
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{MANIFEST} has {path.stat().st_size} bytes, expected at most {MOST_BYTES}")
+    manifest = json.loads(path.read_text("utf-8"))
     # Made alike in every format, so that a damaged version number is known as damage.
     if manifest["sha256"] != hash_manifest(manifest) or manifest["step"] != step:
         raise ValueError(f"{MANIFEST} does not have the hash it states, or is of another step")

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+MOST_BYTES = 2**20
+"""Of a line; a longer one is damaged, and is not read whole."""
 _OF_TRAINING = ("games", "plies", "simulations", "seconds", "plies_per_second")
 
 
@@ -58,9 +60,11 @@ def read_rows(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
     if not path.is_file():
         return
     with path.open("rb") as file:
-        for line in file:
-            row = whole_row(line)
-            if row is not None or line.endswith(b"\n"):
+        while line := file.readline(MOST_BYTES):
+            row, end = whole_row(line), line
+            while not end.endswith(b"\n") and (end := file.readline(MOST_BYTES)):
+                line, row = b"", None
+            if row is not None or end.endswith(b"\n"):
                 yield line, row
 
 

@@ -20,6 +20,7 @@ from azjax.config import RunConfig, from_json, to_json
 from azjax.players import LoadedRun
 from azjax.rows import is_earned, read_rows
 
+MOST_CONFIG_BYTES = 2**20
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -61,6 +62,7 @@ class RunDirectory:
         self.report_path = self.path / "report.md"
         self.lock_path = self.path / "lock"
         self.crash_path = self.path / "crash"
+        self._held: os.stat_result | None = None  # the lock's file while this process holds it
 
     def exists(self) -> bool:
         """Returns whether a run was started here."""
@@ -76,6 +78,8 @@ class RunDirectory:
             raise ValueError(
                 f"run: got {self.path}, which has no config.json; expected a directory made by azjax train"
             )
+        if (size := self.config_path.stat().st_size) > MOST_CONFIG_BYTES:
+            raise ValueError(f"{self.config_path}: got {size} bytes, expected a run's fields")
         try:
             fields = json.loads(self.config_path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
@@ -126,6 +130,33 @@ class RunDirectory:
         if self.writes:
             self.report_path.unlink(missing_ok=True)
 
+    def refuse_links(self) -> None:
+        """Refuses a directory that leads elsewhere.
+
+        Raises:
+          ValueError: a part of it is a link.
+        """
+        if links := [part.name for part in self.path.iterdir() if part.is_symlink()]:
+            raise ValueError(f"run: {self.path / links[0]} is a link, expected a run whose files are all inside it")
+
+    def check_held(self) -> None:
+        """Looks whether the directory that this process locked is still the one at its path.
+
+        Raises:
+          OSError: it was moved or removed, or its lock was: another process may train there by now.
+        """
+        if self._held is None:
+            return
+        try:
+            found = self.lock_path.stat()
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != (self._held.st_dev, self._held.st_ino):
+            raise OSError(
+                f"run: {self.path} was moved or removed while it was trained, or its lock was; what was trained since"
+                " its newest checkpoint is not saved; go on from where the run is now: --resume DIR"
+            )
+
     def lock(self) -> contextlib.AbstractContextManager[Any]:
         """Takes the run for this process until the returned file is closed (or the process ends, however it ends).
 
@@ -135,8 +166,7 @@ class RunDirectory:
         if not self.writes:
             return contextlib.nullcontext()
         self.path.mkdir(parents=True, exist_ok=True)
-        if links := [part.name for part in self.path.iterdir() if part.is_symlink()]:
-            raise ValueError(f"run: {self.path / links[0]} is a link, expected a run whose files are all inside it")
+        self.refuse_links()
         file = self.lock_path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -150,6 +180,7 @@ class RunDirectory:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
+        self._held = os.fstat(file.fileno())
         return file
 
 
@@ -181,6 +212,7 @@ def load_run(directory: str, step: int | None) -> LoadedRun:
     """
     run = RunDirectory(directory)
     config = run.read_config()
+    run.refuse_links()
     checkpoints = Checkpoints(run.checkpoints_path)
     steps = checkpoints.saved_steps()
     if not steps:

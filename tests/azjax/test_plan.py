@@ -116,6 +116,7 @@ def plan_of(device_bytes: int, **sections) -> Plan:
         ({"selfplay": {"lanes": 2**16}}, 2**26, "selfplay.lanes"),
         ({"selfplay": {"lanes": 2**16}, "search": {"simulations": 800}}, 2**31, "selfplay.lanes"),
         ({"learner": {"batch": 2**20}}, 2**26, "learner.batch"),
+        ({"learner": {"batch": 2**20}, "gate": {"every": 1}, "selfplay": {"lanes": 1000}}, 2**27, "learner.batch"),
     ],
 )
 def test_what_cannot_fit_is_refused_and_the_suggestion_fits(sections, device_bytes, field):
@@ -125,9 +126,17 @@ def test_what_cannot_fit_is_refused_and_the_suggestion_fits(sections, device_byt
         check_fits(plan)
     section, name = field.split(".")
     most = int(re.search(r"expected at most (\d+)", str(refused.value)).group(1))
-    for value, fits in ((most, True), (4 * most, False)):
+    for value, fits in ((most, True), (most + 1, False)):
         smaller = dict(sections) | {section: sections[section] | {name: value}}
         assert plan_of(device_bytes, **smaller).fits == fits
+
+
+def test_lanes_and_a_batch_neither_of_which_can_fit_are_refused_together():
+    sections = {"selfplay": {"lanes": 2**20}, "learner": {"batch": 2**20}}
+    with pytest.raises(ValueError, match=r"^selfplay\.lanes and learner\.batch: got 1048576 and 1048576, ") as refused:
+        check_fits(plan_of(2**26, **sections))
+    lanes, batch = map(int, re.search(r"such as (\d+) and (\d+)$", str(refused.value)).groups())
+    assert plan_of(2**26, selfplay={"lanes": lanes}, learner={"batch": batch}).fits
 
 
 def test_a_network_that_cannot_fit_is_refused():
