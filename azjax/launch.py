@@ -20,7 +20,7 @@ from typing import Any
 PEER_SECONDS = 15.0
 """Processes that have lost a peer end by themselves within this time; afterwards the launcher ends them."""
 
-NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+NAMES: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 _ADDRESS = re.compile(
     r"(?P<address>([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})),(?P<index>[0-9]{1,6})/(?P<count>[0-9]{1,6})"
@@ -120,8 +120,8 @@ def _handing_on(processes: Sequence[subprocess.Popen]) -> Generator[list[int]]:
         else:
             for process in processes[:1]:
                 process.send_signal(signal.SIGTERM)
-            when = "once the step in progress is done (before the first: once it is compiled)"
-            _say(f"{NAMES[number]}: the run saves and stops {when}; a second signal ends it at once")
+            what = "the step or ply in progress is done (before the first step: once it is compiled)"
+            _say(f"{NAMES[number]}: the run saves and stops when {what}; a second signal ends it at once")
         caught.append(number)
 
     old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -147,7 +147,7 @@ def test_files_without_an_end_are_not_read(run, monkeypatch):
     victim = next(path for path in (checkpoints / "2" / "state").rglob("*") if path.is_file())
     victim.unlink()
     os.mkfifo(victim)
-    with pytest.raises(CheckpointError, match="no whole checkpoint in .*, damaged: 2, 4, 6"):
+    with pytest.raises(CheckpointError, match=r"no whole checkpoint in .*, damaged: 2, 4, 6"):
         newest(run)
     (checkpoints / "6" / MANIFEST).unlink()
     with (checkpoints / "6" / MANIFEST).open("wb") as file:
@@ -226,7 +226,7 @@ def test_a_run_whose_every_manifest_is_gone_does_not_begin_anew(run):
     for step in ("2", "4", "6"):
         (run / "checkpoints" / step / MANIFEST).unlink()
     before = (run / "metrics.jsonl").read_bytes()
-    with pytest.raises(CheckpointError, match="no whole checkpoint in .*, damaged: 2, 4, 6"):
+    with pytest.raises(CheckpointError, match=r"no whole checkpoint in .*, damaged: 2, 4, 6"):
         train(TINY, run)
     assert (run / "metrics.jsonl").read_bytes() == before
 
@@ -283,7 +283,7 @@ def test_zeros_without_end_are_not_read_into_memory(run):
 
 
 def moving(at: int, move, monkeypatch):
-    """Does something to the directory after a step, while the save of the step before is perhaps still being written."""
+    """Does something to the directory after a step, while the one before is perhaps still being written."""
     original = module._Trainer._train_step
 
     def stepping(self, state):
@@ -436,8 +436,8 @@ def test_a_disk_that_is_full_is_one_line_and_what_was_saved_is_whole(size, tmp_p
     disk = tmp_path / "disk"
     words = """train tic_tac_toe --preset smoke --steps 1000 --devices 1 --network.width 16 --network.blocks 1
         --search.simulations 4 --search.dirichlet-alpha 1 --selfplay.lanes 8 --selfplay.plies 4 --replay.plies 32
-        --learner.batch 16 --learner.updates 2 --checkpoint.every 2 --checkpoint.keep 100 --evaluation.every 0""".split()
-    done = on_a_full_disk(disk, size, [*words, "--out", str(disk / "run")])
+        --learner.batch 16 --learner.updates 2 --checkpoint.every 2 --checkpoint.keep 100 --evaluation.every 0"""
+    done = on_a_full_disk(disk, size, [*words.split(), "--out", str(disk / "run")])
     if done.returncode == 77:
         pytest.skip("no file system can be mounted here")
     assert done.returncode == 1, done.stderr

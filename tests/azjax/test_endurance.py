@@ -117,7 +117,7 @@ def damage(path: Path, how: str, chance: random.Random) -> None:
 
 
 def test_a_thousand_damaged_checkpoints_of_a_run_are_never_loaded_wrong(tmp_path):
-    """Every file of the newest of three steps in turn, in every way; each fourth time up to eight files of all three."""
+    """Each file of the newest of three steps, in each way; each fourth time up to nine files of all three."""
     config = dataclasses.replace(TINY, evaluation=dataclasses.replace(TINY.evaluation, final_games=2, checkpoints=1))
     assert train(config, tmp_path / "run") == 0
     directory = tmp_path / "run" / "checkpoints"
