@@ -295,3 +295,26 @@ def test_a_second_signal_ends_two_processes_at_once_and_loses_nothing_that_was_s
         whole = Checkpoints(directory / "checkpoints", warn=warnings.append).load_part(None, ("step",))
         assert int(whole["step"]) >= acknowledged and warnings == []
     assert "Traceback" not in said.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("told", "number", "statuses"),
+    [((1,), signal.SIGTERM, (143, 143)), ((1,), signal.SIGINT, (143, 130)), ((0, 1), signal.SIGTERM, (143, 143))],
+    ids=["SIGTERM to the second", "Ctrl-C at the second", "SIGTERM to both"],
+)
+def test_any_process_may_be_told_to_stop(told, number, statuses, tmp_path):
+    """As hosts of their own are: no launcher is between."""
+    directory, said = tmp_path / "two", [tmp_path / "said0", tmp_path / "said1"]
+    address = f"127.0.0.1:{launch._free_port()}"
+    more = ["--steps", "100000", "--evaluation.every", "0"]
+    processes = [start(directory, said[i], *more, "--hosts", f"{address},{i}/2") for i in (0, 1)]
+    wait_for(lambda: len(rows_of(directory)) > 3, processes[0], said[0])
+    started = time.monotonic()
+    for index in told:
+        processes[index].send_signal(number)
+    assert tuple(process.wait(timeout=60) for process in processes) == statuses, said[0].read_text()[-3000:]
+    assert time.monotonic() - started < 15
+    (*_, step) = Checkpoints(directory / "checkpoints").saved_steps()
+    assert f"step {step} is saved; resume with: " in said[0].read_text()
+    assert [row["step"] for row in rows_of(directory) if "loss" in row] == list(range(1, step + 1))
