@@ -61,7 +61,7 @@ def verified(folder: Path, step: int) -> dict[str, Any]:
         if path.stat().st_size != stated["bytes"]:
             raise ValueError(f"{name} has {path.stat().st_size} bytes, expected {stated['bytes']}")
     stored = sum(stated["bytes"] for stated in manifest["files"].values())
-    needed = [math.prod(leaf["shape"]) * np.dtype(leaf["dtype"]).itemsize for leaf in manifest["leaves"].values()]
+    needed = [_num_bytes(path, leaf) for path, leaf in manifest["leaves"].items()]
     # Orbax keeps small arrays inside its index, which is compressed.
     if sum(size for size in needed if size > 4096) > stored:
         raise ValueError(f"its leaves need {sum(needed)} bytes, its files have {stored}")
@@ -69,6 +69,15 @@ def verified(folder: Path, step: int) -> dict[str, Any]:
         if hash_file(folder / name) != stated:
             raise ValueError(f"{name} does not have the hash that {MANIFEST} states")
     return manifest
+
+
+def _num_bytes(path: str, leaf: dict[str, Any]) -> int:
+    shape, dtype = leaf["shape"], np.dtype(str(leaf["dtype"]))
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"{path} has the shape {shape!r}")
+    if dtype.name != leaf["dtype"] or dtype.kind in "OSUMm":
+        raise ValueError(f"{path} is of type {leaf['dtype']!r}")
+    return math.prod(shape) * dtype.itemsize
 
 
 def difference(saved: dict[str, Any], expected: dict[str, Any], most: int = 3) -> str:

@@ -6,6 +6,7 @@ runs/NAME/ config.json  metrics.jsonl  tensorboard/  checkpoints/STEP/  games/*.
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -130,14 +131,19 @@ class RunDirectory:
         if self.writes:
             self.report_path.unlink(missing_ok=True)
 
-    def refuse_links(self) -> None:
-        """Refuses a directory that leads elsewhere.
+    def refuse_links(self, *, written: bool = False) -> None:
+        """Refuses a directory that leads elsewhere. Checkpoints look into their own folders.
+
+        Args:
+          written: look at all that a trainer writes, not only at what a reader reads.
 
         Raises:
           ValueError: a part of it is a link.
         """
-        if links := [part.name for part in self.path.iterdir() if part.is_symlink()]:
-            raise ValueError(f"run: {self.path / links[0]} is a link, expected a run whose files are all inside it")
+        folders = (self.games_path, self.tensorboard_path, self.crash_path) if written else ()
+        parts = itertools.chain(self.path.iterdir(), *(folder.rglob("*") for folder in folders))
+        if link := next((part for part in parts if part.is_symlink()), None):
+            raise ValueError(f"run: {link} is a link, expected a run whose files are all inside it")
 
     def check_held(self) -> None:
         """Looks whether the directory that this process locked is still the one at its path.
@@ -166,7 +172,7 @@ class RunDirectory:
         if not self.writes:
             return contextlib.nullcontext()
         self.path.mkdir(parents=True, exist_ok=True)
-        self.refuse_links()
+        self.refuse_links(written=True)
         file = self.lock_path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -135,6 +135,18 @@ def test_a_link_out_of_the_directory_is_not_followed(part, run, tmp_path):
         assert load_run(str(run), None).step == 4
 
 
+def test_a_link_in_the_place_of_a_file_to_be_written_is_not_followed(run, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    game = next((run / "games").glob("*.jsonl"))
+    game.unlink()
+    game.symlink_to(victim)
+    with pytest.raises(ValueError, match=rf"run: {game} is a link, expected a run whose files are all inside it"):
+        train(TINY, run)
+    assert victim.read_text() == "mine"
+    assert load_run(str(run), None).step == 6
+
+
 def test_files_without_an_end_are_not_read(run, monkeypatch):
     """/dev/zero, a pipe that nobody writes to, a manifest of a terabyte."""
     checkpoints = run / "checkpoints"
@@ -182,10 +194,15 @@ def test_a_declared_array_that_is_not_the_stored_one_is_an_error(changes, run):
     leaves = json.loads((folder / MANIFEST).read_text())["leaves"]
     rewrite(folder, leaves=leaves | {LEAF: leaves[LEAF] | changes})
     with pytest.raises(CheckpointError) as raised:
-        Checkpoints(run / "checkpoints").load_part(6, NAMES)
+        Checkpoints(run / "checkpoints").restore(like(run), step=6)
     assert "\n" not in str(raised.value) and str(folder) in str(raised.value)
-    with pytest.raises(CheckpointError, match="checkpoints/6"):
-        Checkpoints(run / "checkpoints", warn=lambda _: None).restore(like(run), step=6)
+    if changes.get("dtype") not in (
+        "float64",
+        "int32",
+        "bfloat16",
+    ):  # to which a forger could have turned the values too
+        with pytest.raises(CheckpointError, match="checkpoints/6"):
+            Checkpoints(run / "checkpoints").load_part(6, NAMES)
 
 
 def like(run: Path):
