@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,45 @@ RUN = """tic_tac_toe --preset smoke --steps 1000000 --network.width 16 --network
     --search.dirichlet-alpha 1 --selfplay.lanes 8 --selfplay.plies 4 --replay.plies 32 --learner.batch 16
     --learner.updates 2 --checkpoint.every 1 --checkpoint.keep 2""".split()
 NAMES = ("learner", "best", "lanes", "replay", "rng_key", "step")
+
+
+# Runs `azjax WORDS` for each line of its input, in a process forked from one that has imported azjax and not started JAX
+# yet: importing is most of the time that a start takes.
+FORKING = """
+import json, os, signal, sys
+import azjax.cli.commands, azjax.cli.runs, azjax.hosts, azjax.train
+from azjax.cli import main
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for line in sys.stdin:
+    words, said = json.loads(line)
+    if not (process := os.fork()):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream in (1, 2):
+            os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        os._exit(main(words))
+    print(process, flush=True)
+"""
+
+
+class Forked:
+    """A process that is not a child of this one."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def kill(self) -> None:
+        os.kill(self.number, signal.SIGKILL)
+
+    def is_alive(self) -> bool:
+        return Path(f"/proc/{self.number}").exists()
+
+    def wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.is_alive():
+            assert time.monotonic() < deadline, f"process {self.number} still runs"
+            time.sleep(0.05)
 
 
 def killed_often(directory: Path, numbers: range, start, last_words: Path) -> tuple[int, int]:
@@ -51,14 +91,14 @@ def killed_often(directory: Path, numbers: range, start, last_words: Path) -> tu
         else:
             deadline = begun + 300
             while not directory.exists() or not (steps := checkpoints.saved_steps()) or steps[-1] <= newest:
-                assert time.monotonic() < deadline and all(p.poll() is None for p in processes), last_words.read_text()
+                assert time.monotonic() < deadline and all(p.is_alive() for p in processes), last_words.read_text()
                 time.sleep(0.02)
             starting = time.monotonic() - begun
             time.sleep(moments.uniform(0, 0.5))
             acknowledged = checkpoints.saved_steps()[-1]
             processes[number % len(processes)].kill()
         for process in processes:
-            assert process.wait(timeout=30) != 0
+            process.wait(60)
         if not newest and not checkpoints.present_steps():
             continue
         torn += any("." in path.name for path in (directory / "checkpoints").iterdir())
@@ -84,18 +124,27 @@ def test_runs_killed_at_random_lose_no_acknowledged_step(processes, part, tmp_pa
     directory, words = tmp_path / "run", tmp_path / "words"
     environment = {name: value for name, value in os.environ.items() if name != "PJRT_NPROC"}
 
+    forking = subprocess.Popen(
+        [sys.executable, "-c", FORKING], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert forking.stdin is not None and forking.stdout is not None
+
     def start(number):
-        command = [sys.executable, "-m", "azjax", "train", *RUN, "--out", str(directory)]
+        command = ["train", *RUN, "--out", str(directory)]
         address = f"127.0.0.1:{_free_port()}"
         of_each = [["--devices", "1"]]
         if processes > 1:
             of_each = [["--hosts", f"{address},{index}/{processes}"] for index in range(processes)]
-        with words.open("w") as file:
-            return [subprocess.Popen([*command, *w], env=environment, stdout=file, stderr=file) for w in of_each]
+        words.write_text("")
+        for more in of_each:
+            print(json.dumps([[*command, *more], str(words)]), file=forking.stdin, flush=True)
+        return [Forked(int(forking.stdout.readline())) for _ in of_each]
 
     times = KILLS[processes][1]
     numbers = range(part * times, (part + 1) * times)
-    torn, early = killed_often(directory, numbers, start, words)
+    with forking:
+        torn, early = killed_often(directory, numbers, start, words)
+        forking.stdin.close()
     print(
         f"{times} kills of {processes} process{'es' * (processes > 1)}, {torn} in the middle of a save, {early} before"
         " training: no acknowledged step lost"
