@@ -29,8 +29,8 @@ RUN = """tic_tac_toe --preset smoke --steps 1000000 --network.width 16 --network
 NAMES = ("learner", "best", "lanes", "replay", "rng_key", "step")
 
 
-# Runs `azjax WORDS` for each line of its input, in a process forked from one that has imported azjax and not started JAX
-# yet: importing is most of the time that a start takes.
+# Runs `azjax WORDS` for each line of its input, in a process forked from one that has imported azjax and not yet
+# started JAX: importing is most of the time that a start takes.
 FORKING = """
 import json, os, signal, sys
 import azjax.cli.commands, azjax.cli.runs, azjax.hosts, azjax.train
