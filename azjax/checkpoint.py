@@ -308,6 +308,13 @@ def _load(folder: Path, leaves: dict[str, Any], shardings: dict[str, Any]) -> di
         if target.size:  # to numpy, an array is read whatever device it was saved from
             targets[path] = target if path in shardings else np.empty(target.shape, target.dtype)
     with ocp.Context(ORBAX):
+        # Orbax takes the stored shape where the target is numpy's, and turns values into its type.
+        written = ocp.metadata(str(folder)).metadata if targets else {}
+        for path, target in targets.items():
+            found = written[path]
+            if (tuple(found.shape), jnp.dtype(found.dtype)) != (target.shape, target.dtype):
+                said = f"{target.dtype}{list(target.shape)}"
+                raise ValueError(f"{path} is stored as {found.dtype}{list(found.shape)}, {MANIFEST} says {said}")
         stored = ocp.load(str(folder), targets) if targets else {}
     loaded: dict[str, Any] = {}
     for path, leaf in leaves.items():

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -17,10 +18,11 @@ import pytest
 
 from azjax import manifest, rows
 from azjax import train as module
-from azjax.checkpoint import CheckpointError, Checkpoints
+from azjax.checkpoint import CheckpointError, Checkpoints, Restored
 from azjax.cli import main
 from azjax.config import to_json
 from azjax.manifest import MANIFEST, hash_file, hash_manifest
+from azjax.resume import read_metadata
 from azjax.rundir import RunDirectory, load_run
 from azjax.train import train
 from tests.azjax.tiny_run import TINY, assert_same_state, rows_of
@@ -50,6 +52,13 @@ def stranger(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "stranger"
     assert train(dataclasses.replace(TINY, seed=1), directory) == 0
     return directory
+
+
+@pytest.fixture(scope="module")
+def like():
+    """The run's state as shapes with shardings, as `train` asks for it."""
+    step = module.Step(TINY, module.envs.make(TINY.game), module.make_mesh(TINY.devices))
+    return step.placed(jax.eval_shape(step.init, jax.random.key(0)))
 
 
 def newest(directory: Path) -> tuple[int, list[str]]:
@@ -113,7 +122,7 @@ def test_a_configuration_that_was_changed_by_hand_is_refused_by_its_checkpoints(
     fields = json.loads(path.read_text())
     fields["learner"]["learning_rate"] = 0.5
     path.write_text(json.dumps(fields))
-    with pytest.raises(CheckpointError, match=r"other values \(learner\.learning_rate: 0\.001, expected 0\.5\)"):
+    with pytest.raises(CheckpointError, match=r"other values \(learner\.learning_rate: 0\.\d+, expected 0\.5\)"):
         train(RunDirectory(run).read_config(), run)
 
 
@@ -188,28 +197,16 @@ LEAF = "replay/outcome"
     ],
     ids=str,
 )
-def test_a_declared_array_that_is_not_the_stored_one_is_an_error(changes, run):
+def test_a_declared_array_that_is_not_the_stored_one_is_an_error(changes, run, like):
     """A stranger's manifest, whose own hash is right."""
     folder = run / "checkpoints" / "6"
     leaves = json.loads((folder / MANIFEST).read_text())["leaves"]
     rewrite(folder, leaves=leaves | {LEAF: leaves[LEAF] | changes})
     with pytest.raises(CheckpointError) as raised:
-        Checkpoints(run / "checkpoints").restore(like(run), step=6)
+        Checkpoints(run / "checkpoints").restore(like, step=6)
     assert "\n" not in str(raised.value) and str(folder) in str(raised.value)
-    if changes.get("dtype") not in (
-        "float64",
-        "int32",
-        "bfloat16",
-    ):  # to which a forger could have turned the values too
-        with pytest.raises(CheckpointError, match="checkpoints/6"):
-            Checkpoints(run / "checkpoints").load_part(6, NAMES)
-
-
-def like(run: Path):
-    """The run's state as shapes with shardings, as `train` asks for it."""
-    config = RunDirectory(run).read_config()
-    step = module.Step(config, module.envs.make(config.game), module.make_mesh(config.devices))
-    return step.placed(jax.eval_shape(step.init, jax.random.key(0)))
+    with pytest.raises(CheckpointError, match="checkpoints/6"):
+        Checkpoints(run / "checkpoints").load_part(6, NAMES)
 
 
 @pytest.mark.parametrize(
@@ -223,12 +220,12 @@ def like(run: Path):
     ],
     ids=str,
 )
-def test_metadata_that_is_no_runs_is_one_line(metadata, run):
+def test_metadata_that_is_no_runs_is_one_line(metadata, tmp_path):
     if isinstance(metadata, dict):
         metadata = {"config": to_json(TINY)} | metadata
-    rewrite(run / "checkpoints" / "6", metadata=metadata)
+    restored = Restored(6, SimpleNamespace(step=6), metadata)
     with pytest.raises(CheckpointError, match=r"^checkpoint 6 of .*: its metadata is not a run's \(") as raised:
-        train(TINY, run)
+        read_metadata(restored, TINY, RunDirectory(tmp_path))
     assert "\n" not in str(raised.value)
 
 
@@ -292,7 +289,7 @@ def test_a_log_with_zeros_or_without_its_end_goes_on(where, damaged, run, whole,
 
 def test_zeros_without_end_are_not_read_into_memory(run):
     with (run / "metrics.jsonl").open("r+b") as file:
-        file.truncate(2**33)  # takes no room on the disk
+        file.truncate(2**30)  # takes no room on the disk
     begun = time.process_time()
     kept = [row for line, row in zip(range(100), RunDirectory(run).rows(), strict=False)]
     assert len(kept) > 6 and all(row["step"] for row in kept)
