@@ -286,7 +286,8 @@ class Checkpoints:
         return CheckpointError(f"cannot save checkpoint {self.directory / str(step)}: {root_cause(error)} ({free})")
 
     def _remove_leftovers(self) -> None:
-        for path in sorted(self.directory.iterdir()) if jax.process_index() == 0 else ():
+        # The directory is gone where a run was moved while it saved: that is told of, not this.
+        for path in sorted(self.directory.glob("*")) if jax.process_index() == 0 else ():
             step, _, suffix = path.name.partition(".")
             if not STEP.fullmatch(step) or not re.match(r"new|old|gone", suffix):
                 continue

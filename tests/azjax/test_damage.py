@@ -297,12 +297,13 @@ def test_zeros_without_end_are_not_read_into_memory(run):
 
 
 def moving(at: int, move, monkeypatch):
-    """Does something to the directory after a step, while the one before is perhaps still being written."""
+    """Does something to the directory after a step; what was asked to be saved before is then on the disk."""
     original = module._Trainer._train_step
 
     def stepping(self, state):
         state, row = original(self, state)
         if row["step"] == at:
+            self.checkpoints.wait()
             move()
         return state, row
 
@@ -335,6 +336,23 @@ def test_a_run_that_is_moved_while_it_trains_stops_and_goes_on_where_it_is_now(h
     assert train(TINY, found) == 0
     assert_same_state(whole, found, 6)
     assert [row["step"] for row in rows_of(found) if "loss" in row] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_save_that_is_under_way_when_its_directory_goes_is_one_line(tmp_path, monkeypatch, capfd):
+    directory = tmp_path / "checkpoints"
+    checkpoints = Checkpoints(directory, write=True)
+    acknowledge = checkpoints._acknowledge
+
+    def late(step, fields):
+        directory.rename(tmp_path / "elsewhere")
+        acknowledge(step, fields)
+
+    monkeypatch.setattr(checkpoints, "_acknowledge", late)
+    checkpoints.save(3, {"a": jax.numpy.ones(3)}, {})
+    with pytest.raises(CheckpointError, match=r"^cannot save checkpoint .*3: FileNotFoundError") as raised:
+        checkpoints.wait()
+    assert "\n" not in str(raised.value) and "Traceback" not in capfd.readouterr().err
+    assert not directory.exists()
 
 
 def test_a_run_that_is_removed_while_it_trains_is_not_made_again(tmp_path, monkeypatch):
