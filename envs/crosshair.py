@@ -240,20 +240,24 @@ class Crosshair(Game):
         for pinched in pinches[4:]:  # a stone pinched along a diagonal may be the other half of a checkerboard
             cut = cut | pinched
         cut = cut & legal
-        digits = [grid.empty()] * self.num_actions.bit_length()
+        digits = [grid.empty()] * max(self.num_actions.bit_length(), len(pinches).bit_length())
         for pinched in pinches:
             carried = pinched & legal & ~cut
             for power in range(len(pinches).bit_length()):
                 digits[power], carried = digits[power] ^ carried, digits[power] & carried
+        powers = np.arange(len(digits), dtype=np.int32)
 
-        def look(carry: tuple[Bits, list[Bits]]) -> tuple[Bits, list[Bits]]:
-            left, digits = carry
+        def look(carry: tuple[Bits, Bits]) -> tuple[Bits, Bits]:
+            left, found = carry
             stone = grid.first(left)
             flipped = self._place(mine, theirs, stone).flipped.count()
-            added = [select(flipped >> power & 1 != 0, stone, grid.empty()) for power in range(len(digits))]
-            return left & ~stone, [digit | new for digit, new in zip(digits, added, strict=True)]
+            added = jax.vmap(lambda is_set: select(is_set, stone, grid.empty()))(flipped >> powers & 1 != 0)
+            return left & ~stone, found | added
 
-        return jax.lax.while_loop(lambda carry: carry[0].any(), look, (cut, digits))[1]
+        # All digits are one array in the loop: as many arrays would be as many small programs in each turn of it.
+        nothing = jax.tree.map(lambda word: jnp.zeros((len(digits), *word.shape), word.dtype), cut)
+        found = jax.lax.while_loop(lambda carry: carry[0].any(), look, (cut, nothing))[1]
+        return [digit | jax.tree.map(lambda words, p=p: words[p], found) for p, digit in enumerate(digits)]
 
     def _place(self, mine: Bits, theirs: Bits, stone: Bits) -> Placement:
         """Places a stone of the mover, pinches, then flips crosscuts in simultaneous waves until none is left."""
@@ -288,7 +292,9 @@ class Crosshair(Game):
 
         def body(carry):
             reached, _ = carry
-            grown = grid.grow(grid.grow(reached) & mine) & mine
+            grown = reached
+            for _ in range(4):
+                grown = grid.grow(grown) & mine
             return grown, (grown ^ reached).any() & ~(grown & goal).any()
 
         reached, _ = jax.lax.while_loop(lambda carry: carry[1], body, (start, start.any() & goal.any()))
