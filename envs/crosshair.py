@@ -146,7 +146,8 @@ class Crosshair(Game):
             return self.grid.unpack(bits, in_frame).astype(jnp.int32)
 
         # Integers until the end: as sums of floats the same takes twice as long.
-        flips = sum(board(digit) << power for power, digit in enumerate(self._flips(mine, theirs, legal)))
+        digits = [board(digit) << power for power, digit in enumerate(self._flips(mine, theirs, legal))]
+        flips = functools.reduce(jnp.add, digits)
         last = self.grid.square(state.last)
         planes = [board(mine), board(theirs), board(legal), flips, board(last), jnp.full_like(flips, state.ply)]
         scale = (1, 1, 1, 8, 1, self.num_actions)
