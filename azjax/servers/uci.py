@@ -2,14 +2,17 @@
 
 import dataclasses
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from azjax import __version__
-from azjax.servers.server import LoadFn, Say, Server
+from azjax.servers.server import MOST_WAVE, LoadFn, Say, Server
 from azjax.servers.turn import Limits, Turn, centipawns, seconds_for_move
 
 _REPORT_SECONDS = 1.0
 _MOST_MILLISECONDS = 10**9
+_MOST_COMPLAINTS = 3  # about one line
 _STATEFUL = ("position", "go", "setoption", "ucinewgame", "usinewgame", "ponderhit")
 
 
@@ -50,8 +53,16 @@ class UciServer(Server):
         clock: Callable[[], float] = time.perf_counter,
         simulations: int | None = None,
         megabytes: int = 64,
+        wave: int = 1,
     ):
-        """Loads nothing yet; `dialect` is UCI or USI, `megabytes` what the tree has, the others are as `Server`'s."""
+        """Loads nothing yet.
+
+        Args:
+          dialect: UCI or USI.
+          load, say, clock, simulations: as `Server`'s.
+          megabytes: what the agent's tree has.
+          wave: positions that the agent evaluates at a time.
+        """
         super().__init__(load, say, clock, simulations)
         self._dialect = dialect
         self._spins = {
@@ -59,6 +70,7 @@ class UciServer(Server):
             "MultiPV": _Spin(1, 1, 500),
             "Simulations": _Spin(simulations or 0, 0, 10**9),  # of a search without limits; 0: the run's own
             "Move Overhead": _Spin(50, 0, 60_000),
+            "Wave": _Spin(wave, 1, MOST_WAVE),
         }
         self._values = {name: spin.default for name, spin in self._spins.items()}
         self._ponder: Sequence[str] | None = None  # the words of the `go` that began it
@@ -83,7 +95,10 @@ class UciServer(Server):
         try:
             self._commands[name](self, rest)
         except ValueError as error:
-            self._say(f"info string error: {error}")
+            self._complain(error)
+
+    def _complain(self, error: ValueError | str) -> None:
+        self._say(f"info string error: {error}")
 
     def _do_hello(self, words: list[str]) -> None:
         self._say(f"id name azjax {__version__}")
@@ -112,6 +127,8 @@ class UciServer(Server):
         self._simulations = self._values["Simulations"] or None
         if known.endswith("Hash"):
             self._agent().use_megabytes(self._values[known])
+        elif known == "Wave":
+            self._agent().use_wave(self._values[known])
 
     def _do_new_game(self, words: list[str]) -> None:
         self._position = (None, [])
@@ -135,6 +152,9 @@ class UciServer(Server):
         self._position = (start, moves)
 
     def _do_go(self, words: list[str]) -> None:
+        if self._dialect is USI and "mate" in words:
+            self._say("checkmate notimplemented")
+            return
         agent = self._agent()
         agent.place(*self._position)
         if agent.over:
@@ -169,24 +189,23 @@ class UciServer(Server):
     _commands: dict[str, Callable[["UciServer", list[str]], None]]
 
     def _limits(self, words: Sequence[str]) -> tuple[Limits, list[str] | None]:
-        """Returns what the words of `go` ask for, and the moves to think about if it says which."""
-        numbers: dict[str, int] = {}
-        chosen: list[str] | None = None
-        waiting = list(words)
-        infinite = False
-        while waiting:
-            word = waiting.pop(0)
-            if word == "searchmoves":
-                chosen = []
-                while waiting and waiting[0] not in _GO_WORDS:
-                    chosen.append(waiting.pop(0))
-            elif word == "infinite":
-                infinite = True
-            elif word in _GO_NUMBERS:
-                numbers[word] = _number(word, waiting.pop(0) if waiting else "", -_MOST_MILLISECONDS, 2**62)
-            elif word not in _GO_WORDS:
-                raise ValueError(f"go: got {word[:60]!r}, expected nodes, movetime, infinite, a clock or nothing")
-        if infinite:
+        """Returns what the words of `go` ask for, and the moves to think about if it says which.
+
+        Words that are wrong are told and passed over: who says `go` waits for a move.
+        """
+        wanted = _read_go(words)
+        chosen = None if wanted.moves is None else [*wanted.moves]
+        wrong = wanted.wrong
+        if chosen is not None:
+            legal = set(self._agent().legal_words())
+            wrong += [
+                f"searchmoves: got {move[:60]!r}, which is not legal there" for move in chosen if move not in legal
+            ]
+            chosen = [move for move in chosen if move in legal] or None
+        for error in wrong[:_MOST_COMPLAINTS]:
+            self._complain(error)
+        numbers = wanted.numbers
+        if wanted.infinite:
             return Limits(infinite=True), chosen
         side = self._dialect.sides[self._agent().to_move]
         seconds = None
@@ -249,6 +268,37 @@ UciServer._commands = {
 
 _GO_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "byoyomi", "nodes", "depth", "mate")
 _GO_WORDS = (*_GO_NUMBERS, "infinite", "ponder", "searchmoves")
+
+
+class _Go(NamedTuple):
+    """What the words of `go` say."""
+
+    numbers: dict[str, int]
+    moves: list[str] | None  # to think about, alone
+    infinite: bool
+    wrong: list[str]  # of each word that could not be read, what is wrong with it
+
+
+def _read_go(words: Sequence[str]) -> _Go:
+    numbers: dict[str, int] = {}
+    moves: list[str] | None = None
+    wrong: list[str] = []
+    waiting = deque(words)
+    while waiting:
+        word = waiting.popleft()
+        if word == "searchmoves":
+            moves = []
+            while waiting and waiting[0] not in _GO_WORDS:
+                moves.append(waiting.popleft())
+        elif word in _GO_NUMBERS:
+            value = waiting.popleft() if waiting and waiting[0] not in _GO_WORDS else ""
+            try:
+                numbers[word] = _number(word, value, -_MOST_MILLISECONDS, 2**62)
+            except ValueError as error:
+                wrong.append(str(error))
+        elif word not in _GO_WORDS:
+            wrong.append(f"go: got {word[:60]!r}, expected nodes, movetime, infinite, a clock or nothing")
+    return _Go(numbers, moves, "infinite" in words, wrong)
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:

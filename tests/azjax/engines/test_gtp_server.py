@@ -1,8 +1,8 @@
 """Our agent as a GTP engine: whole conversations, which come out the same to the byte; then anything at all."""
 
-import random
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -13,7 +13,7 @@ import pytest
 import envs
 from azjax.servers.go_words import alternating, fixed_handicap
 from azjax.servers.turn import centipawns, seconds_for_move
-from tests.azjax.engines.gibberish import ends, gibberish, said_in
+from tests.azjax.engines.gibberish import fuzz
 
 CONVERSATIONS = "basics play ko genmove turns handicap score clock leela kata interrupted".split()
 
@@ -117,21 +117,37 @@ def test_stop_and_quit_are_answered_at_once(go_run):
     engine.until("=2 .*")
     engine.send("time_settings 3600 0 0")
     engine.until("=")
-    engine.send("3 genmove w")
-    time.sleep(0.5)
-    engine.send("4 stop")
-    seconds = engine.until("=3 .*")
-    engine.until("=4")
-    engine.send("5 lz-analyze b 10")
-    engine.until("info move .*")
-    engine.send("6 protocol_version")
-    seconds = max(seconds, engine.until("=6 2"))
+    seconds = []
+    for _ in range(5):
+        engine.send("3 reg_genmove w")
+        time.sleep(0.3)
+        engine.send("4 stop")
+        seconds.append(engine.until("=3 .*"))
+        engine.until("=4")
+        engine.send("5 lz-analyze b 10")
+        engine.until("info move .*")
+        engine.send("6 protocol_version")
+        seconds.append(engine.until("=6 2"))
+    # All of them on a machine that does nothing else (experiments/engine_latency.py); here it may do.
+    assert statistics.median(seconds) < 0.5 and max(seconds) < 5
     engine.send("7 genmove b")
-    time.sleep(0.7)
+    time.sleep(0.3)
     engine.send("8 quit")
-    seconds = max(seconds, engine.until("=8"))
+    assert engine.until("=8") < 5
     assert engine.end() < 5 and engine.popen.returncode == 0
-    assert seconds < 5  # half a second on a machine that does nothing else
+
+
+@pytest.mark.parametrize("first", [[], ["isready"], ["go infinite", "isready"], ["go movetime 60000", "ucinewgame"]])
+def test_quit_ends_a_process_that_loads(chess_run, first):
+    engine = Process("uci", "--run", chess_run)
+    engine.send("uci")
+    engine.until("uciok")
+    for line in first:
+        engine.send(line)
+    time.sleep(0.5)
+    engine.send("quit")
+    # 0.4 s, and what a machine that does other things takes for it; loading and compiling take many times this.
+    assert engine.end() < 5 and engine.popen.returncode == 0
 
 
 def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
@@ -176,25 +192,10 @@ WORDS = """
     "lines", [400, pytest.param(4_000, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.record)]
 )
 def test_no_line_ends_the_conversation(go_talk, lines):
-    rng = random.Random(lines)
-    corpus = said_in("gtp")
-    go_talk.tell("genmove b", "lz-analyze 1", "showboard", "final_score")  # compiles
-    longest = 0.0
-    for _ in range(lines):
-        line = gibberish(rng, WORDS, corpus)
-        if ends(line):
-            continue
-        began = time.perf_counter()
-        go_talk.server.hear(line)
-        go_talk.work(rng.choice([0, 1, 1000]) if go_talk.server.thinking else 0)
-        longest = max(longest, time.perf_counter() - began)
-        if len(go_talk.said) > 100:
-            go_talk.heard()
-        assert not go_talk.server.over
+    go_talk.tell("genmove b", "lz-analyze 1", "", "showboard", "final_score")  # compiles
+    fuzz(go_talk, WORDS, lines, [0, 1, 1000])
     go_talk.tell("stop", "")
     assert go_talk.tell("77 protocol_version") == ["=77 2", ""]
-    # 1000 slices of a search of 24 simulations are one; a machine that does other things may be slow at it.
-    assert longest < 10
 
 
 needs_gnugo = pytest.mark.skipif(
