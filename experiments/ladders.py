@@ -151,10 +151,9 @@ def table(games: dict[str, dict[str, Any]]) -> str:
             low, high = player["ci95"]
             met = against.get(player["name"])
             ends = "" if low == high else f"{low:+.0f} to {high:+.0f}" if None not in (low, high) else "not bounded"
-            lines.append(
-                [f"`{player['name']}`" if met else f"**{player['name']}**", f"{player['elo']:+.0f}", ends]
-                + [str(player["games"]), f"{met['score']:.1%}" if met else ""]
-            )
+            who = f"`{player['name']}`" if met else f"**{player['name']}**"
+            score = f"{met['score']:.1%}" if met else ""
+            lines.append([who, f"{player['elo']:+.0f}", ends, str(player["games"]), score])
         lost = sum(row["games"] for match in report["matches"] for row in match["given_up"])
         text += (
             f"\n## {name}\n\n{markdown(lines)}\n{report['games_a_pair']} games a pair, {lost} resigned or forfeited. "

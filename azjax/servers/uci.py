@@ -74,6 +74,7 @@ class UciServer(Server):
         }
         self._values = {name: spin.default for name, spin in self._spins.items()}
         self._ponder: Sequence[str] | None = None  # the words of the `go` that began it
+        self._withheld: str | None = None  # an answer that is known, and waits for `stop`
         self._position: tuple[str | None, list[str]] = (None, [])
 
     def last_words(self, line: str) -> str | None:
@@ -87,6 +88,8 @@ class UciServer(Server):
         if not words:
             return
         name, *rest = words
+        if name in _STATEFUL:
+            self._give_withheld()
         if self._turn is not None and name in _STATEFUL and not (name == "ponderhit" and self._ponder is not None):
             if not self._turn.limits.infinite:
                 self._postpone(line)
@@ -157,13 +160,20 @@ class UciServer(Server):
             return
         agent = self._agent()
         agent.place(*self._position)
-        if agent.over:
-            self._say(f"bestmove {agent.any_move() or self._dialect.nothing}")
-            return
         limits, chosen = self._limits(words)
+        if agent.over:
+            self._withheld = f"bestmove {agent.any_move() or self._dialect.nothing}"
+            if not limits.infinite and "ponder" not in words:
+                self._give_withheld()
+            return
         agent.think_about(chosen)
         self._ponder = words if "ponder" in words else None
         self._begin(Limits(infinite=True) if self._ponder is not None else limits)
+
+    def _give_withheld(self) -> None:
+        answer, self._withheld = self._withheld, None
+        if answer is not None:
+            self._say(answer)
 
     def _do_ponderhit(self, words: list[str]) -> None:
         if self._turn is not None and self._ponder is not None:
@@ -172,6 +182,7 @@ class UciServer(Server):
             self._begin(limits)
 
     def _do_stop(self, words: list[str]) -> None:
+        self._give_withheld()
         if any(line.split()[:1] == ["go"] for line in self._later):
             self._postpone("stop")  # it came after a search that has yet to begin
         elif self._turn is not None:
@@ -228,7 +239,8 @@ class UciServer(Server):
         if turn.since_said() >= _REPORT_SECONDS:
             self._say_info(turn)
 
-    def _say_info(self, turn: Turn) -> None:
+    def _say_info(self, turn: Turn) -> tuple[str, ...]:
+        """Tells what is known; returns the moves of the best line."""
         turn.spoke()
         seconds = turn.seconds
         rate = round(turn.added / seconds) if seconds > 0 else 0
@@ -241,11 +253,11 @@ class UciServer(Server):
                 f"info depth {len(line.moves)} seldepth {deepest} {rank}score cp {centipawns(line.q)} "
                 f"nodes {turn.added} nps {rate} time {round(1000 * seconds)} pv {' '.join(line.moves)}"
             )
+        return lines[0].moves
 
     def _answer(self, turn: Turn) -> None:
         self._ponder = None
-        self._say_info(turn)
-        best = turn.thinker.thought().lines[0].moves
+        best = self._say_info(turn)
         self._say(f"bestmove {best[0]}" + (f" ponder {best[1]}" if len(best) > 1 else ""))
 
 

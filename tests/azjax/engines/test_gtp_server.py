@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import envs
+from azjax.export import export
+from azjax.rundir import load_run
 from azjax.servers.go_words import alternating, fixed_handicap
 from azjax.servers.turn import centipawns, seconds_for_move
 from tests.azjax.engines.gibberish import fuzz
@@ -161,6 +163,19 @@ def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
     assert done.returncode == 0 and re.fullmatch(r"= \w\d\n\n", done.stdout)
 
 
+def test_an_exported_agent_is_the_run_it_came_from(go_run, tmp_path):
+    agent, path = load_run(go_run, None), tmp_path / "agent.safetensors"
+    export(envs.make(agent.config.game), agent, path, "safetensors", {})
+    script = "boardsize 5\ngenmove b\ngenmove w\ngenmove b\nquit\n"
+    answers = []
+    for who in (["--run", go_run], ["--agent", str(path)]):
+        argv = [sys.executable, "-m", "azjax", "engine", "gtp", *who, "--simulations", "30", "--wave", "5"]
+        done = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0 and done.stderr == ""
+        answers.append(done.stdout)
+    assert answers[0] == answers[1] and re.fullmatch(r"=\n\n(= \w+\n\n){3}=\n\n", answers[0])
+
+
 @pytest.mark.parametrize(
     ("argv", "status", "message"),
     [
@@ -168,7 +183,13 @@ def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
         (["usi"], 2, "--run: got none, and no agent for shogi comes with azjax"),
         (["gtp", "--step", "5"], 2, "--step: got 5 without --run"),
         (["chess"], 2, "expected one of uci, usi, gtp"),
-        (["uci", "--run", "RUN"], 2, "got a run of go,size=5, expected one of chess, which uci is for"),
+        (["uci", "--run", "RUN"], 2, "got go,size=5, expected chess, which uci is for"),
+        (["gtp", "--agent", "crosshair"], 2, "agent crosshair: got crosshair, expected go, which gtp is for"),
+        (["gtp", "--agent", "nobody"], 2, "agent: got 'nobody', expected one of black_hole"),
+        (["gtp", "--agent", "nowhere.safetensors"], 2, "got nowhere.safetensors, which is no file"),
+        (["gtp", "--agent", "a", "--run", "RUN"], 2, "--run and --agent: got both"),
+        (["gtp", "--agent", "a", "--step", "3"], 2, "--step: got 3 without --run"),
+        (["gtp", "--run", "RUN", "--wave", "0"], 2, "--wave: got 0, expected at least 1"),
         (["gtp", "--run", "RUN", "--step", "5"], 2, "has no checkpoint of step 5"),
         (["gtp", "--run", "RUN", "--simulations", "0"], 2, "--simulations: got 0, expected at least 1"),
     ],

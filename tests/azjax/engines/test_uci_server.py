@@ -142,3 +142,13 @@ def test_every_go_gets_one_move(uci_talk):
 
 def test_a_search_for_mate_alone_is_declined(usi_talk):
     assert usi_talk.tell("go mate infinite", "go mate 1000") == ["checkmate notimplemented"] * 2
+
+
+def test_where_there_is_no_move_an_endless_search_still_waits(uci_talk):
+    mated = "position fen 7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"
+    assert uci_talk.tell(mated, "go movetime 1000") == ["bestmove (none)"]
+    for line in ("go infinite", "go ponder wtime 1000 btime 1000"):
+        assert uci_talk.tell(mated, line, "isready") == ["readyok"]
+        assert uci_talk.tell("stop") == ["bestmove (none)"] and uci_talk.tell("stop") == []
+    assert uci_talk.tell("go ponder wtime 1000 btime 1000", "ponderhit") == ["bestmove (none)"]
+    assert uci_talk.tell("go infinite", "position startpos")[:1] == ["bestmove (none)"]  # who forgot `stop`
