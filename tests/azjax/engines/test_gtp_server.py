@@ -45,6 +45,18 @@ def test_a_pass_that_was_put_in_does_not_let_one_end_the_game(go_talk):
     assert line.startswith("= ") and line != "= pass"
 
 
+def test_a_game_may_last_longer_than_ours_do(go_talk):
+    """2 N^2 plies end a game by our rules; who plays on may, and the board is the same."""
+    points = [f"{column}{row}" for row in range(1, 6) for column in "ABCDE"]
+    lines = [line for point in points[:-1] for line in (f"play b {point}", "play w pass")]
+    lines[-1:] = ["play w E5", *lines[:8]]  # takes all 24; then as before
+    assert go_talk.tell(*lines) == ["=", ""] * 56
+    assert go_talk.tell("final_score") == ["= W+4.5", ""]  # 4 stones, 1, and empty points that are nobody's
+    (answer, _) = go_talk.tell("genmove b")
+    assert answer.startswith("= ") and "pass" not in answer
+    assert go_talk.tell("undo", "play b A1", "play b C3") == ["=", "", "? illegal move", "", "=", ""]
+
+
 @pytest.mark.parametrize(("komi", "score", "passes"), [(24.5, "B+0.5", True), (25.5, "W+0.5", False)])
 def test_the_komi_decides_what_the_search_takes_for_won(go_talk, komi, score, passes):
     # Black's one stone has the whole board, 25 points; White passed, so Black ends the game by a pass.
