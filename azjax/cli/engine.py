@@ -1,7 +1,8 @@
 """azjax engine. JAX is imported when the agent is needed: the first lines of a conversation are answered before."""
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from azjax.agents.shipped import find_agent, shipped
 from azjax.cli.options import Engine
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 _GAMES = {"gtp": "go", "uci": "chess", "usi": "shogi"}
 
 
-def speak(options: Engine) -> int:
-    """Holds a conversation on stdin and stdout; returns the exit status."""
+def speak(options: Engine) -> NoReturn:
+    """Holds a conversation on stdin and stdout, and ends the process.
+
+    Raises:
+      ValueError: there is no such agent, or it does not play the protocol's game.
+    """
     if options.run is not None and not (options.run / "config.json").is_file():
         raise ValueError(f"--run: got {options.run}, which has no config.json; expected a run's directory")
     name = None if options.run is not None else options.agent or _shipped(options.protocol)
@@ -42,7 +47,8 @@ def speak(options: Engine) -> int:
         serve(server, sys.stdin)
     except NoAgent as error:
         raise ValueError(str(error)) from None
-    return 0
+    sys.stdout.flush()
+    os._exit(0)  # to clear up what nobody needs any more takes Python and JAX half a second
 
 
 def _shipped(protocol: str) -> str:

@@ -226,7 +226,7 @@ WORDS = """
 )
 def test_no_line_ends_the_conversation(go_talk, lines):
     go_talk.tell("genmove b", "lz-analyze 1", "", "showboard", "final_score")  # compiles
-    fuzz(go_talk, WORDS, lines, [0, 1, 1000])
+    fuzz(go_talk, WORDS, lines, [0, 0, 1, 1000])
     go_talk.tell("stop", "")
     assert go_talk.tell("77 protocol_version") == ["=77 2", ""]
 

@@ -32,7 +32,7 @@ WORDS = """
 
 def bear(talk, lines: int) -> None:
     talk.tell("position startpos", "go nodes 2")  # compiles
-    fuzz(talk, WORDS, lines, [0, 1, 1, 20])
+    fuzz(talk, WORDS, lines, [0, 0, 0, 0, 1, 5])
     talk.server.hear("stop")
     talk.work(100)
     talk.server.hear("stop")
