@@ -172,7 +172,7 @@ def grow(
     root_action_selection_fn: mctx.RootActionSelectionFn,
     interior_action_selection_fn: mctx.InteriorActionSelectionFn,
     first_node: int | jax.Array,
-    num_simulations: int,
+    num_simulations: int | jax.Array,
     max_depth: int | None,
     invalid_actions: jax.Array,
     extra_data: Any,
