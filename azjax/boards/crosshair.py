@@ -7,6 +7,11 @@ from envs.core import column_name
 from envs.crosshair import Crosshair, CrosshairState
 
 _EMPTY, _GRID = "#f3f1ec", "#c9c4b8"
+LEGEND = (
+    "Lit: the row and the column of the last stone (white cross), where the next one must go; every empty "
+    "square, if no square there is empty. A stone with a ring has just changed colour. The edges show who "
+    "joins which sides."
+)
 
 
 def draw(game: Crosshair, state: CrosshairState, before: CrosshairState | None, action: int | None) -> Drawing:

@@ -10,6 +10,10 @@ from envs.core import column_name
 from envs.hex import Hex, HexState
 
 _EMPTY, _EDGE = "#f1eee7", "#8d8676"
+LEGEND = (
+    "Red is the first player's, blue the second's; each joins the two sides of its colour. A white dot marks "
+    "the last stone."
+)
 
 
 def draw(game: Hex, state: HexState, before: HexState | None, action: int | None) -> Drawing:

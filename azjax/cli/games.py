@@ -38,7 +38,8 @@ def list_games(options: Games) -> int:
         print(json.dumps(facts | {"rules": game.rules_text, "legend": game.legend}))
         return 0
     legend = f"In azjax play: {game.legend}" if game.legend else ""
-    for paragraph in filter(None, (game.rules_text, legend)):
+    # Without rules of its own, the class's text is among them.
+    for paragraph in filter(None, (game.rules_text, legend, game.class_text if game.rules else "")):
         print(f"{paragraph}\n")
     _print_facts(facts | {"options": ", ".join(f"{name}={_text(value)}" for name, value in facts["options"].items())})
     return 0

@@ -67,14 +67,16 @@ export function put(made) {
   paused = true;
   show(made);
   controls();
-  say(`${made.players.join(" against ")}: ▶ steps through it`);
+  say(`${made.seated.join(" against ")}: ▶ steps through it`);
 }
 
 function sit(made) {
   const runs = there.runs.filter((run) => run.game === made.game && run.steps.length > 0);
-  seats[0].offer(there.kinds, runs, "person");
-  seats[1].offer(there.kinds, runs, runs.length ? "puct" : "uct");
-  look.offer(there.kinds, runs);
+  seats[0].offer(there.kinds, runs, made.players, "person");
+  seats[1].offer(there.kinds, runs, made.players, runs.length ? "puct" : "uct");
+  look.offer(there.kinds, runs, []);
+  draw(byId("rules"), made.rules);
+  byId("legend").textContent = made.legend;
   byId("text").placeholder = made.notation ? "a position, or moves" : "moves such as those in the list";
   clearSearch();
 }
