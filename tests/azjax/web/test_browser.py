@@ -1,5 +1,6 @@
 """The page in headless Chromium: whole games by clicks, the keyboard, a phone's width, a console without complaints."""
 
+import random
 import re
 import urllib.parse
 from collections.abc import Iterator
@@ -123,6 +124,22 @@ def test_the_keyboard_alone(page):
     move.send_keys("c3", Keys.ENTER)
     settle(page)
     assert page.find_element(By.CSS_SELECTOR, "#moves li").text == "1. c3"
+
+
+def test_a_whole_game_by_tab_arrows_and_enter(page):
+    begin(page, "crosshair", "size=5")
+    for _ in range(60):
+        press(page, Keys.TAB)
+        if focused(page):
+            break
+    arrows, chooser = [Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ARROW_DOWN], random.Random(0)
+    for _ in range(2000):
+        assert focused(page), status(page)  # the board keeps the focus from move to move
+        label = page.switch_to.active_element.get_attribute("aria-label")
+        press(page, Keys.ENTER if not label.endswith("not to be chosen") else chooser.choice(arrows))
+        if settle(page).startswith("Game over"):
+            break
+    assert re.match(r"Game over: (first|second) player won", status(page))
 
 
 def test_the_search_step_by_step(page):
