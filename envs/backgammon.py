@@ -68,8 +68,8 @@ the terminal.
 A point with two enemy checkers or more is closed. A single one is hit: it goes
 to the bar, and must come in again before others of its side move. Once all of
 your checkers are on points 1 to 6, they are borne off: by the die's own number,
-or by a higher one if no checker stands farther away. Both dice must be played if
-possible, else the larger one.
+or by a higher one if no checker stands farther away. Both dice must be played
+if possible, else the larger one.
 
 Who has borne off all fifteen checkers first wins: 1 point; 2, a gammon, if the
 other has borne off none; 3, a backgammon, if besides one of the other's is

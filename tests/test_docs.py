@@ -85,7 +85,7 @@ def test_the_pages_board_game_keeps_the_contract(tmp_path):
 
 def test_the_pages_symmetry_is_one(tmp_path):
     text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "def symmetries(" in block]
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "columns[::-1]" in block]
     head = "import jax.numpy as jnp\nimport numpy as np\nfrom envs.core import Symmetry\n"
     (tmp_path / "symmetry.py").write_text(head + block, encoding="utf-8")
     identity, mirror = runpy.run_path(str(tmp_path / "symmetry.py"))["symmetries"].fget(None)

@@ -15,7 +15,7 @@ def as_html(text: str) -> str:
 def _block(text: str) -> str:
     lines = text.splitlines()
     if _ITEM.match(lines[0]):
-        items = (_words(item[_ITEM.match(item).end() :]) for item in re.split(r"\n(?=\d+\. )", text))
+        items = (_words(item.partition(". ")[2]) for item in re.split(r"\n(?=\d+\. )", text))
         return f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>"
     if _DRAWN.search(text):
         return f"<pre>{html.escape(text)}</pre>"
