@@ -242,11 +242,20 @@ def game_id(name: str, game: Any, plies: int, named: Sequence[str] = ()) -> str:
         value = getattr(game, option.name)
         default = plies if option.name == "max_plies" else option.default
         if value != default and option.name not in named:
-            words.append(f"{option.name}={_option_text(value)}")
+            words.append(f"{option.name}={option_text(value)}")
     return ",".join(words)
 
 
-def _option_text(value: Any) -> str:
+def options_of(game: Any) -> dict[str, Any]:
+    """Returns a game's options and their values: the fields of its record that a word can set."""
+    if not dataclasses.is_dataclass(game):
+        return {}
+    values = {field.name: getattr(game, field.name) for field in dataclasses.fields(game) if field.init}
+    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
+
+
+def option_text(value: Any) -> str:
+    """Returns an option's value as a game's word has it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+import envs
 from azjax.boards import animate, draw_game, event_names, legend_of
 from azjax.charts import Curve, draw_curves
 from azjax.line import Line, has_notation, read_line
@@ -22,7 +23,7 @@ from azjax.web.prose import as_html
 from azjax.web.roster import MOST_LOOKED_AT, Roster
 from azjax.web.runs import AXES, MOST_RUNS, RunsView
 from azjax.web.table import Table, Tables
-from envs.core import Game
+from envs.core import Game, option_text, options_of
 from envs.game_files import formats_of, games_text
 
 _STATIC = Path(__file__).parent / "static"
@@ -54,7 +55,7 @@ class Page:
             line = read_line(game, text, seed) if text.strip() else Line(game, seed)
         except ValueError as error:
             raise Refused(str(error)) from None
-        return self.tables.add(Table(word, line)).view() | self._about(game)
+        return self.tables.add(Table(word, line)).view() | self._about(word, game)
 
     def view(self, fields: Fields) -> Answer:
         """Shows a position of a game."""
@@ -172,14 +173,16 @@ class Page:
         if records[number].game != game.id:
             raise Refused(f"record: got one of {records[number].game}, expected one of {game.id}")
         view = self.tables.add(Table(word, self.runs.replay(game, records[number]))).view(0)
-        return view | {"seated": records[number].players} | self._about(game)
+        return view | {"seated": records[number].players} | self._about(word, game)
 
-    def _about(self, game: Game) -> Answer:
+    def _about(self, word: str, game: Game) -> Answer:
         """Returns what the page says of a game besides its positions."""
+        options = {name: value for name, value in options_of(game).items() if name not in envs.fixed_options(word)}
         return {
             "notation": has_notation(game),
             "legend": legend_of(game),
             "rules": as_html(game.rules_text),
+            "options": [f"{name}={option_text(value)}" for name, value in options.items()],
             "players": self.roster.guests.words(game),
         }
 

@@ -61,6 +61,7 @@ def test_a_game_tells_its_rules_and_how_its_board_is_read(ask):
     view = ask("new", game="crosshair,size=3")
     assert view["rules"].startswith("<p>Red, the first player, joins") and "<ol><li>Place a stone" in view["rules"]
     assert view["legend"].startswith("Lit: the row and the column of the last stone")
+    assert view["options"] == ["size=3", "diagonal_pinch=false", "max_plies=9"]
 
 
 def test_moves_that_are_not_legal_change_nothing(client, ask, table):
