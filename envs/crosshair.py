@@ -59,6 +59,26 @@ class Placement(NamedTuple):
     flipped: Bits  # the enemy stones that changed colour
 
 
+_RULES = """\
+Red, the first player, joins the top row to the bottom row with its stones,
+Blue the left column to the right one. Stones are joined where they touch along
+a side, not at a corner. In a turn:
+
+1. Place a stone of your colour. On the first move, any square. After that, an
+   empty square in the row or the column of the stone that your opponent placed
+   last: the crosshair. Only if no square there is empty, any empty one.
+2. Pinch: where, right beside the stone just placed, above, below, left or
+   right, there is one enemy stone and right behind it one of yours, the enemy
+   stone turns to your colour.
+3. Crosscut: where four stones of a 2 x 2 square now lie like a checkerboard,
+   your two and the enemy's two, the enemy's two turn to your colour; in all
+   such squares at once, and again, until there is none.
+4. If your two sides are joined now, you have won.
+
+No game is a draw. Moves: `a1` (top left) to `g7`.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Crosshair(Game):
     """Crosshair on a board of any size. Action = square = row * size + column, in the board's frame.
@@ -72,6 +92,7 @@ class Crosshair(Game):
     diagonal_pinch: bool = False  # also pinch along the four diagonals
     max_plies: int = RULES_BOUND
 
+    rules = _RULES
     legend = "R and B: stones; [ ]: the last one; +: the mover may place there; .: empty, the mover may not."
 
     def __post_init__(self):
