@@ -25,8 +25,30 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def write_results(out: Path, report: dict[str, Any], rows: list[dict[str, Any]], text: str) -> None:
-    """Writes results.json (the report), results.csv (its rows) and results.md (its text) into a folder."""
+def where(parts: Iterable[dict[str, Any]]) -> str:
+    """Returns device, cores, date and commit of what was found, each once."""
+    said = (f"{part['device']}, {part['cores']} cores, {part['date']}, commit {part['commit']}" for part in parts)
+    return "; ".join(dict.fromkeys(said))
+
+
+def merged(out: Path, field: str, found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns the parts that a folder's results.json has in a field, with those found now among them.
+
+    So the parts of an experiment can be done at different times. Each part has its own provenance: the one that it
+    says itself; what was published with it, where the part is as it was; else that of now.
+    """
+    path = out / "results.json"
+    parts = json.loads(path.read_text(encoding="utf-8")).get(field, {}) if path.is_file() else {}
+    for name, part in json.loads(json.dumps(found)).items():
+        if name not in parts or any(parts[name].get(key) != value for key, value in part.items()):
+            parts[name] = provenance() | part
+    return parts
+
+
+def publish(
+    out: Path, report: dict[str, Any], rows: list[dict[str, Any]], text: str, draw: Callable[[Path], None]
+) -> None:
+    """Writes a report, its rows, its text and its picture as results.json, .csv, .md and .png, and shows the text."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     with (out / "results.csv").open("w", encoding="utf-8", newline="") as file:
@@ -34,13 +56,6 @@ def write_results(out: Path, report: dict[str, Any], rows: list[dict[str, Any]],
         writer.writeheader()
         writer.writerows(rows)
     (out / "results.md").write_text(text, encoding="utf-8")
-
-
-def publish(
-    out: Path, report: dict[str, Any], rows: list[dict[str, Any]], text: str, draw: Callable[[Path], None]
-) -> None:
-    """Writes results as `write_results` does, draws results.png beside them, and shows the text."""
-    write_results(out, report, rows, text)
     draw(out / "results.png")
     print(text)
     say(f"wrote {out}")
