@@ -23,6 +23,8 @@ from azjax.rows import is_earned, read_rows
 
 MOST_CONFIG_BYTES = 2**20
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_HOLDER = re.compile(r"process (?P<process>[1-9]\d{0,8}) on (?P<host>\S+)")
+"""What the lock says of who took it last."""
 
 
 def check_name(name: str) -> str:
@@ -188,6 +190,27 @@ class RunDirectory:
         file.flush()
         self._held = os.fstat(file.fileno())
         return file
+
+    def progress(self) -> str:
+        """Returns "finished", "training" or "stopped"; "" where a process of another host may be training.
+
+        The lock itself is not tried: whoever starts a run at that moment would find it taken.
+        """
+        if self.report_path.is_file():
+            return "finished"
+        said = self.lock_path.read_text(encoding="utf-8", errors="replace") if self.lock_path.is_file() else ""
+        holder = _HOLDER.match(said)
+        if holder is None:
+            return "stopped"
+        if holder["host"] != socket.gethostname():
+            return ""
+        try:
+            os.kill(int(holder["process"]), 0)
+        except ProcessLookupError:
+            return "stopped"
+        except PermissionError:  # someone else's process
+            pass
+        return "training"
 
 
 def check_cache(directory: str | None) -> None:

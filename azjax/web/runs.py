@@ -190,7 +190,7 @@ class RunsView:
             "time": duration(last["seconds"]) if last else "0:00",
             "plies_per_second": count(last["plies_per_second"]) if last else "",
             "score": f"{matches[max(matches)]['score']:.0%} against {_anchor(log)}" if matches else "",
-            "finished": run.report_path.is_file(),
+            "state": run.progress(),
             "checkpoints": Checkpoints(run.checkpoints_path).saved_steps(),
             "ratings": ratings or [],
             "note": "; ".join(filter(None, notes)),

@@ -72,7 +72,7 @@ def test_an_opponent_may_give_up():
     quits = Player("quitter", lambda p, k, states: jnp.full(states.ply.shape, RESIGNS, jnp.int32), ())
     told = talk("b2", opponent=quits)
     assert told[-1] == ("result", "You won: quitter gave up.")
-    assert kinds(talk("hint", opponent=quits), "plain")[1] == "quitter would give up"
+    assert kinds(talk("hint", opponent=quits), "plain")[2] == "quitter would give up"
     session = Session(GAME, quits, 1)
     converse(session, lambda prompt: None, lambda text, kind: None)
     record = session.game_record()
@@ -137,8 +137,8 @@ def test_undo_in_the_second_seat_leaves_the_first_move():
 
 def test_hint_moves_help_resign():
     told = talk("", "MOVES", "hint", "help", "resign")
-    assert kinds(told, "plain")[1:3] == ["a1 b1 c1 a2 b2 c2 a3 b3 c3", "first square would play a1"]
-    assert "such as a1" in kinds(told, "plain")[3]
+    assert kinds(told, "plain")[2:4] == ["a1 b1 c1 a2 b2 c2 a3 b3 c3", "first square would play a1"]
+    assert "such as a1" in kinds(told, "plain")[4]
     assert told[-1] == ("result", "You resigned; first square won.")
 
 
