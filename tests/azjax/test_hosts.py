@@ -219,7 +219,8 @@ PHASES = {  # what to wait for in what was said, and other words of the command
         lambda directory, said: len(rows_of(directory)) > 3,
         ["--steps", "100000", "--evaluation.every", "0"],
     ),
-    "a match": (lambda directory, said: "playing uct:100" in said, MATCH),
+    # It says so after 8 s and after another 28, when its programs are compiled.
+    "a match": (lambda directory, said: said.count("playing uct:100") == 2, MATCH),
     "a save": (
         lambda directory, said: any(".new" in path.name for path in (directory / "checkpoints").glob("*")),
         ["--steps", "100000", "--evaluation.every", "0", "--checkpoint.every", "1"],
@@ -240,9 +241,9 @@ def signalled(phase: str, directory: Path, said: Path) -> subprocess.Popen:
     """Starts a run of two processes, which is then in that phase."""
     condition, more = PHASES[phase]
     process = start(directory, said, *more, "--hosts", "local:2")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for(lambda: len(children.read_text().split()) == 2, process, said)
     wait_for(lambda: condition(directory, said.read_text()), process, said)
-    if phase == "starting":
-        time.sleep(1)  # the launcher imports no JAX, the processes do
     return process
 
 
