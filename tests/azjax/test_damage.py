@@ -424,7 +424,7 @@ def nobody():
     if os.geteuid():
         yield
         return
-    written_from = jax.config.jax_persistent_cache_min_compile_time_secs
+    written_from = jax.config.values["jax_persistent_cache_min_compile_time_secs"]
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e6)  # the tests' cache is root's
     os.seteuid(65534)
     yield
