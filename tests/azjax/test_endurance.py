@@ -201,7 +201,7 @@ def test_a_thousand_damaged_checkpoints_of_a_run_are_never_loaded_wrong(tmp_path
         for path in victims:
             shutil.copyfile(path, directory / path.relative_to(intact))
     print(f"1,000 damaged checkpoints ({len(names[6])} files a step; {several} times several files): {found}")
-    assert found["an older step"] > 800 and found["an error"] > 10
+    assert found["an older step"] > 700 and found["an error"] > 10
 
 
 def resident_megabytes(process: int) -> float:
