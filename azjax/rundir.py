@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +216,7 @@ class RunDirectory:
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Generator[None]:
     """Names the directory and its free space where the system says that a write failed and not of which file.
 
     Raises:
