@@ -183,7 +183,10 @@ def play_in_terminal(
         return line
 
     def tell(text: str, kind: str) -> None:
-        console.print(paint(game, text) if kind == "board" else Text(text, style=_STYLES[kind]))
+        if kind == "board":
+            console.print(paint(game, text))
+        else:  # a terminal would break long lines, such as a list of moves, within words
+            console.print(Text(text, style=_STYLES[kind]), soft_wrap=not console.is_terminal)
 
     session = Session(game, opponent, seat, seed)
     new = record is not None and not record.exists()
