@@ -169,14 +169,23 @@ def run_of_player(game: Game, word: str, load_run: LoadRunFn) -> LoadedRun:
     """Reads the agent of a word "run:DIRECTORY@STEP" or "agent:NAME"; raises ValueError if it is of another game."""
     spec = parse_player(word)
     if spec.kind == "agent":
-        header = find_agent(spec.argument)
-        return LoadedRun(header.config, load_variables(header, game), header.step)
+        return load_agent(game, spec.argument)
     directory, _, at = spec.argument.partition("@")
     if not directory:
         raise ValueError(f"player: got {word!r}, expected {spec.kind}:DIRECTORY")
     run = load_run(directory, option_number(word, "step", at, int, 0) if at else None)
     check_run_game(run.config, game, f"player {word!r}")
     return run
+
+
+def load_agent(game: Game, word: str) -> LoadedRun:
+    """Reads an agent in a file, or one that comes with azjax.
+
+    Raises:
+      ValueError: there is no such agent, the file is not an agent's, or it is of another game.
+    """
+    header = find_agent(word)
+    return LoadedRun(header.config, load_variables(header, game), header.step)
 
 
 def check_run_game(config: RunConfig, game: Game, where: str) -> None:

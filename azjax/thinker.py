@@ -22,7 +22,10 @@ from envs.go import Go
 
 SLICE_SECONDS = 0.1
 """What a slice may take: `stop` waits for one."""
+SHORTEST_SECONDS = 0.02
+"""Less is no time limit for a slice: what is not the search takes a part of it."""
 _MOST_A_SLICE = 1024  # simulations
+_FIRST_SLICE = 8
 _FEWEST_NODES, _MOST_NODES = 64, 1 << 20
 
 
@@ -53,6 +56,7 @@ class Thinker:
         *,
         megabytes: int = 64,
         seed: int = 0,
+        wave: int = 1,
         clock: Callable[[], float] = time.perf_counter,
     ):
         """Takes the start of a game for its position; nothing is compiled before `warm_up` or `think`.
@@ -62,6 +66,7 @@ class Thinker:
           agent: whose network evaluates.
           megabytes: what the tree may take, which sets how many simulations it holds.
           seed: of random evaluations.
+          wave: positions that are evaluated at a time; see `use_wave`.
           clock: seconds; slices are measured by it.
 
         Raises:
@@ -78,17 +83,10 @@ class Thinker:
         self._node_bytes = node_bytes(game, search.slots)
         self._capacity = self._most = self._nodes(megabytes)
         model = network_model(config, game)
-        self._search = TreeSearch(
-            game,
-            _with_komi(game, model) if isinstance(game, Go) else model,
-            self._params(game.komi) if isinstance(game, Go) else agent.variables,
-            capacity=self._capacity,
-            chunk=_MOST_A_SLICE,
-            c_init=search.c_init,
-            c_base=search.c_base,
-            c_puct=search.c_puct,
-            slots=search.slots,
-        )
+        self._model = _with_komi(game, model) if isinstance(game, Go) else model
+        self._params = self._params_of(game.komi) if isinstance(game, Go) else agent.variables
+        self._config, self._wave = search, wave
+        self._search = self._new_search()
         self._step, self._legal, self._over = map(jax.jit, (game.step, game.legal_action_mask, game.terminated))
         self._states: list[State] = [game.init(jax.random.key(0))]
         self._actions: list[int] = []
@@ -97,12 +95,21 @@ class Thinker:
         self._root: int | None = None  # the position, counted in moves from the start, that the tree is of
         self._only: list[int] | None = None
         self._is_warm = False
-        self._slice = 8  # simulations
+        self._slice = _FIRST_SLICE  # simulations
 
     def use_komi(self, komi: float) -> None:
         """Plays Go by another komi from now on, though the network knows its own; drops the tree."""
-        self._search.use(self._params(komi))
+        self._params = self._params_of(komi)
+        self._search.use(self._params)
         self._root = None
+
+    def use_wave(self, wave: int) -> None:
+        """Evaluates so many positions at a time from now on (`grow_wave`): quicker where a batch costs less than its
+        parts, weaker for the same number of simulations. Another number than before drops the tree and compiles anew.
+        """
+        if wave != self._wave:
+            self._wave, self._root, self._is_warm, self._slice = wave, None, False, _FIRST_SLICE
+            self._search = self._new_search()
 
     @property
     def capacity(self) -> int:
@@ -130,8 +137,23 @@ class Thinker:
         """Lets the tree take no more than this, of what was set aside for it."""
         self._most = min(self._nodes(megabytes), self._capacity)
 
-    def _params(self, komi: float) -> tuple[Variables, jax.Array]:
+    def _params_of(self, komi: float) -> tuple[Variables, jax.Array]:
         return self._variables, jnp.float32(komi)
+
+    def _new_search(self) -> TreeSearch:
+        search = self._config
+        return TreeSearch(
+            self.game,
+            self._model,
+            self._params,
+            capacity=self._capacity,
+            chunk=_MOST_A_SLICE,
+            wave=self._wave,
+            c_init=search.c_init,
+            c_base=search.c_base,
+            c_puct=search.c_puct,
+            slots=search.slots,
+        )
 
     def _nodes(self, megabytes: int) -> int:
         return max(_FEWEST_NODES, min(_MOST_NODES, megabytes * 2**20 // self._node_bytes))
@@ -224,22 +246,25 @@ class Thinker:
         if only != self._only:
             self._root, self._only = None, only
 
-    def think(self, simulations: int | None = None) -> int:
+    def think(self, simulations: int | None = None, seconds: float = SLICE_SECONDS) -> int:
         """Adds simulations for about SLICE_SECONDS; the game must not be over.
 
         Args:
           simulations: at most; None: as many as the time allows.
+          seconds: those that are left, if less; below SHORTEST_SECONDS they count as that.
 
         Returns:
           How many were added; 0 when the tree is full.
         """
         self.warm_up()
+        time_left = min(max(seconds, SHORTEST_SECONDS), SLICE_SECONDS)
+        in_time = max(1, int(self._slice * time_left / SLICE_SECONDS) // self._wave) * self._wave
         room, began = self.room, self._clock()
-        done = self._search.grow(min(self._slice, room, self._slice if simulations is None else simulations))
+        done = self._search.grow(min(in_time, room, in_time if simulations is None else simulations))
         took = self._clock() - began
-        if took > SLICE_SECONDS:
-            self._slice = max(1, int(self._slice * SLICE_SECONDS / took))
-        elif done == self._slice and took < SLICE_SECONDS / 3:
+        if took > time_left:
+            self._slice = max(1, int(self._slice * time_left / took))
+        elif done == in_time and took < time_left / 3:
             self._slice = min(2 * self._slice, _MOST_A_SLICE)
         return done
 
@@ -247,7 +272,7 @@ class Thinker:
         """Adds simulations for so long, by the clock on the wall, at least one; less if the tree is full."""
         self.warm_up()
         deadline = time.perf_counter() + seconds
-        while self.think() and time.perf_counter() < deadline:
+        while self.think(seconds=deadline - time.perf_counter()) and time.perf_counter() < deadline:
             pass
 
     def thought(self, most: int = 1) -> Thought:

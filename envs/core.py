@@ -190,7 +190,7 @@ class Game(abc.ABC):
         raise ValueError(f"position: got {text!r}, but {self.id} has no notation for positions; expected moves")
 
     def without_past(self, state: State) -> State:
-        """Returns the position as if nothing had led to it (host side), for those who play on after a draw.
+        """Returns the position as if nothing had led to it (host side), for those who play on after its end.
 
         Raises:
           ValueError: the game has no such thing.

@@ -198,6 +198,19 @@ class Go(Game):
         row, column = divmod(action, self.size)
         return f"{_COLUMNS[column]}{self.size - row}"
 
+    def without_past(self, state: GoState) -> GoState:
+        """Returns the position, whoever's move it is, as if no board had been there before it.
+
+        Raises:
+          ValueError: two passes have ended the game.
+        """
+        if int(state.passes) >= 2:
+            raise ValueError("position: two passes have ended the game, expected one that can go on")
+        ply = int(state.ply) % 2
+        hashes = np.zeros((2, self.max_plies), np.uint32)
+        hashes[:, ply : ply + 1] = np.asarray(self.board.hash(state.chains))[:, None]
+        return dataclasses.replace(state, hashes=jnp.asarray(hashes), ply=jnp.int16(ply))
+
     def render(self, state: GoState) -> str:
         stones = np.asarray(self.board.on_board(state.chains)).reshape(self.size, self.size)
         letters = np.where(stones > 0, "X", np.where(stones < 0, "O", "."))

@@ -19,7 +19,7 @@ from azjax.generations import judge_generations, play_held_out, write_generation
 from azjax.openings import play_words, read_openings
 from azjax.oracle import oracle
 from azjax.perfect import kept_table, kept_values
-from azjax.players import LoadedRun, check_run_game, make_player
+from azjax.players import LoadedRun, check_run_game, load_agent, make_player
 from azjax.rundir import RunDirectory, load_run
 from azjax.tactics import find_wins, share_found
 from azjax.train import resolve
@@ -39,16 +39,14 @@ def look(options: Analyze, game: Game, mesh: Mesh, progress: Progress) -> int:
     """Does what the options ask for."""
     if options.wins is not None or options.perfect is not None:
         return _measure(options, game, mesh)
-    assert options.run is not None
-    if options.book is not None:
+    if options.run is not None and options.book is not None:
         return _book(options, game, options.run, mesh, progress)
-    if options.generations is not None:
+    if options.run is not None and options.generations is not None:
         return _generations(options, game, options.run)
     record = None if options.record is None else _record(options, game, options.record)
-    agent = load_run(str(options.run), None)
-    check_run_game(agent.config, game, f"--run {options.run}")
+    agent, whose = _agent(options, game)
     analyst = Analyst(game, agent, most_simulations=options.simulations)
-    of = {"game": game.id, "run": str(options.run), "step": agent.step}
+    of = {"game": game.id, **whose, "step": agent.step}
     if record is not None:
         return _review(options, of, analyst, record, progress)
     state = game.init(jax.random.key(0)) if options.position is None else game.parse_position(options.position)
@@ -59,6 +57,15 @@ def look(options: Analyze, game: Game, mesh: Mesh, progress: Progress) -> int:
     else:
         _console().print(position_table(view, options.most))
     return 0
+
+
+def _agent(options: Analyze, game: Game) -> tuple[LoadedRun, dict[str, str]]:
+    """Returns who looks, and {"run" or "agent": what it was called}."""
+    if options.agent is not None:
+        return load_agent(game, options.agent), {"agent": options.agent}
+    agent = load_run(str(options.run), None)
+    check_run_game(agent.config, game, f"--run {options.run}")
+    return agent, {"run": str(options.run)}
 
 
 def _record(options: Analyze, game: Game, path: Path) -> GameRecord:
@@ -80,7 +87,8 @@ def _review(options: Analyze, of: dict[str, Any], analyst: Analyst, record: Game
     )
     worst = mistakes(plies, options.most)
     if options.out is not None:
-        value_curve(options.out, plies, f"{of['game']}, seen by {of['run']} at {options.simulations} simulations")
+        seen_by = options.agent or options.run
+        value_curve(options.out, plies, f"{of['game']}, seen by {seen_by} at {options.simulations} simulations")
     if options.json:
         shown = {"plies": plies, "mistakes": worst}
         print(json.dumps(of | {name: [dataclasses.asdict(ply) for ply in part] for name, part in shown.items()}))
@@ -98,7 +106,8 @@ def _review(options: Analyze, of: dict[str, Any], analyst: Analyst, record: Game
 
 def _measure(options: Analyze, game: Game, mesh: Mesh) -> int:
     """Says which share of won positions a player finds, or of known values it keeps."""
-    word = options.player or f"run:{options.run},simulations={options.simulations}"
+    agent = f"run:{options.run}" if options.run is not None else f"agent:{options.agent}"
+    word = options.player or f"{agent},simulations={options.simulations}"
     player = make_player(game, word, load_run)
     of = {"game": game.id, "player": word, "seed": options.seed}
     if options.wins is not None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import envs
 from azjax.cli.options import Analyze, Bench, Engine, Export, Games, Match, Plan, Play, Rate, Serve, Train
@@ -107,11 +107,11 @@ def analyze(options: Analyze) -> int:
     return look(options, game, mesh, Telling("analysis", "done"))
 
 
-def engine(options: Engine) -> int:
+def engine(options: Engine) -> NoReturn:
     """azjax engine."""
     from azjax.cli.engine import speak
 
-    return speak(options)
+    speak(options)
 
 
 def export(options: Export) -> int:

@@ -1,10 +1,12 @@
 """azjax engine. JAX is imported when the agent is needed: the first lines of a conversation are answered before."""
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from azjax.agents.shipped import shipped
+from azjax.agents.shipped import find_agent, shipped
 from azjax.cli.options import Engine
+from azjax.config import RunConfig
 from azjax.servers.conversation import serve, write_line
 from azjax.servers.gtp import GtpServer
 from azjax.servers.server import LoadFn, NoAgent, Server
@@ -16,58 +18,78 @@ if TYPE_CHECKING:
 _GAMES = {"gtp": "go", "uci": "chess", "usi": "shogi"}
 
 
-def speak(options: Engine) -> int:
-    """Holds a conversation on stdin and stdout; returns the exit status."""
+def speak(options: Engine) -> NoReturn:
+    """Holds a conversation on stdin and stdout, and ends the process.
+
+    Raises:
+      ValueError: there is no such agent, or it does not play the protocol's game.
+    """
     if options.run is not None and not (options.run / "config.json").is_file():
         raise ValueError(f"--run: got {options.run}, which has no config.json; expected a run's directory")
-    agent_name = None if options.run is not None else _shipped(options.protocol)
+    name = None if options.run is not None else options.agent or _shipped(options.protocol)
+    if name is not None:
+        _check_game(find_agent(name).config, options.protocol, f"agent {name}")
     if reconfigure := getattr(sys.stdin, "reconfigure", None):
         reconfigure(errors="replace", newline="\n")
-    load, simulations = _agent_of(options, agent_name), options.simulations
+    load, simulations = _agent_of(options, name), options.simulations
     if options.protocol == "gtp":
         server: Server = GtpServer(load, write_line, simulations=simulations)
     else:
-        dialect = UCI if options.protocol == "uci" else USI
-        server = UciServer(dialect, load, write_line, simulations=simulations, megabytes=options.megabytes)
+        server = UciServer(
+            UCI if options.protocol == "uci" else USI,
+            load,
+            write_line,
+            simulations=simulations,
+            megabytes=options.megabytes,
+            wave=options.wave,
+        )
     try:
         serve(server, sys.stdin)
     except NoAgent as error:
         raise ValueError(str(error)) from None
-    return 0
+    sys.stdout.flush()
+    os._exit(0)  # to clear up what nobody needs any more takes Python and JAX half a second
 
 
 def _shipped(protocol: str) -> str:
     """Returns the name of the agent that comes with azjax for a protocol's game."""
     for name, header in shipped().items():
-        if header.config.game.partition(",")[0].partition("_")[0] == _GAMES[protocol]:
+        if _is_of(header.config, protocol):
             return name
     raise ValueError(
-        f"--run: got none, and no agent for {_GAMES[protocol]} comes with azjax; expected a run's directory"
+        f"--run: got none, and no agent for {_GAMES[protocol]} comes with azjax; expected a run's directory, "
+        "or --agent FILE"
     )
 
 
-def _agent_of(options: Engine, agent_name: str | None) -> LoadFn:
-    """Returns what loads the agent of a run, or the one of this name that comes with azjax."""
+def _is_of(config: RunConfig, protocol: str) -> bool:
+    """Is this a protocol's game? By its name alone: that of somebody's own game would run code."""
+    return config.game.partition(",")[0].partition("_")[0] == _GAMES[protocol]
+
+
+def _check_game(config: RunConfig, protocol: str, where: str) -> None:
+    if not _is_of(config, protocol):
+        raise ValueError(f"{where}: got {config.game}, expected {_GAMES[protocol]}, which {protocol} is for")
+
+
+def _agent_of(options: Engine, name: str | None) -> LoadFn:
+    """Returns what loads the agent of the run, or the one of this name or in this file."""
 
     def load() -> "Thinker":
         import envs
-        from azjax.players import run_of_player
-        from azjax.rundir import load_run
+        from azjax.players import load_agent
+        from azjax.rundir import RunDirectory, load_run
         from azjax.thinker import Thinker
         from azjax.train import use_devices
 
         use_devices(1)
-        if agent_name is not None:
-            game = envs.make(shipped()[agent_name].config.game)
-            agent = run_of_player(game, f"agent:{agent_name}", load_run)
+        if name is not None:
+            game = envs.make(find_agent(name).config.game)
+            agent = load_agent(game, name)
         else:
-            agent = load_run(str(options.run), options.step)
-            game = envs.make(agent.config.game)
-        wanted = _GAMES[options.protocol]
-        if type(game).__module__.split(".")[1] != wanted:
-            raise ValueError(
-                f"--run: got a run of {game.id}, expected one of {wanted}, which {options.protocol} is for"
-            )
-        return Thinker(game, agent, megabytes=options.megabytes, seed=options.seed)
+            config = RunDirectory(str(options.run)).read_config()
+            _check_game(config, options.protocol, f"--run {options.run}")
+            game, agent = envs.make(config.game), load_run(str(options.run), options.step)
+        return Thinker(game, agent, megabytes=options.megabytes, seed=options.seed, wave=options.wave)
 
     return load

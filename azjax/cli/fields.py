@@ -13,6 +13,7 @@ Json = Annotated[bool, FlagCreatePairsOff]
 Game = Positional[Annotated[str, arg(metavar="GAME")]]
 Player = Positional[Annotated[str, arg(metavar="PLAYER")]]
 Directory = Annotated[Path | None, arg(metavar="DIR")]
+Agent = Annotated[str | None, arg(metavar="FILE|NAME")]
 Preset = Annotated[str | None, arg(metavar=f"{{{','.join(PRESETS)}}}")]
 Optional = Annotated[int | None, arg(metavar="INT")]
 

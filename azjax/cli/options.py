@@ -11,6 +11,7 @@ from azjax.cli.fields import (
     MOST_LANES,
     MOST_SIMULATIONS,
     MOST_STEP,
+    Agent,
     Directory,
     Game,
     Json,
@@ -25,6 +26,7 @@ from azjax.cli.fields import (
 from azjax.cli.strength import Analyze, Match, Rate
 from azjax.launch import parse_hosts
 from azjax.presets import PRESETS
+from azjax.servers.server import MOST_WAVE
 from envs import expected_names
 
 
@@ -185,11 +187,15 @@ class Engine:
     protocol: Positional[Annotated[Literal["uci", "usi", "gtp"], arg(metavar="{uci,usi,gtp}")]]
     """uci: chess; usi: shogi; gtp: Go."""
     run: Directory = None
-    """Whose agent plays; when left out, the agent that comes with azjax, if there is one of the protocol's game."""
+    """Whose agent plays; when left out with --agent, the one that comes with azjax for the protocol's game, if any."""
     step: Optional = None
-    """Which checkpoint; the newest when left out."""
+    """Which checkpoint of the run; the newest when left out."""
+    agent: Agent = None
+    """Who plays in the place of a run: a file that azjax export wrote, or the name of an agent of azjax's own."""
     simulations: Optional = None
     """Of a search for which no limit is given; the run's own when left out."""
+    wave: int = 1
+    """Positions evaluated at a time: more are quicker, mostly on accelerators, and each simulation knows less."""
     megabytes: int = 64
     """Memory of the search tree, which sets how many simulations it holds."""
     seed: int = 0
@@ -200,6 +206,9 @@ class Engine:
         check_between("step", self.step, 0, MOST_STEP)
         check_between("megabytes", self.megabytes, 1, 2**20)
         check_between("simulations", self.simulations, 1, MOST_SIMULATIONS)
+        check_between("wave", self.wave, 1, MOST_WAVE)
+        if self.run is not None and self.agent is not None:
+            raise ValueError(f"--run and --agent: got both ({self.run}, {self.agent}), expected one of them")
         if self.step is not None and self.run is None:
             raise ValueError(f"--step: got {self.step} without --run, whose checkpoint it would be")
 

@@ -12,6 +12,7 @@ from azjax.cli.fields import (
     MOST_LANES,
     MOST_PLIES,
     MOST_SIMULATIONS,
+    Agent,
     Directory,
     Game,
     Json,
@@ -176,6 +177,8 @@ class Analyze:
     """The game's name."""
     run: Directory = None
     """Whose agent looks."""
+    agent: Agent = None
+    """Who looks in the place of a run: a file that azjax export wrote, or the name of an agent of azjax's own."""
     player: Annotated[str | None, arg(metavar="PLAYER")] = None
     """--wins and --perfect: another player in the place of a run: uct:400, random."""
     moves: Annotated[tuple[str, ...], arg(metavar="MOVE ...")] = ()
@@ -231,12 +234,17 @@ class Analyze:
                 f"--out: got {self.out} without --record, --book or --generations, of which there are pictures"
             )
         if self.player is not None and asked not in (["wins"], ["perfect"]):
-            raise ValueError(f"--player: got {self.player} without --wins or --perfect, expected --run DIR")
+            raise ValueError(
+                f"--player: got {self.player} without --wins or --perfect, expected --run DIR or --agent FILE"
+            )
         check_between("book", self.book_plies, 1, MOST_PLIES)
         (check_file if asked == ["record"] else check_folder)("out", self.out)
-        if (self.run is None) == (self.player is None):
-            given = "none" if self.run is None else f"both ({self.run}, {self.player})"
-            raise ValueError(f"--run and --player: got {given}, expected one of them")
+        if self.run is None and asked in (["book"], ["generations"]):
+            raise ValueError(f"--{asked[0]}: got no --run, expected the one whose checkpoints are compared")
+        looking = {"--run": self.run, "--agent": self.agent, "--player": self.player}
+        given = [f"{name} {value}" for name, value in looking.items() if value is not None]
+        if len(given) != 1:
+            raise ValueError(f"got {' and '.join(given) or 'nobody to look'}, expected one of {', '.join(looking)}")
 
     @property
     def book_plies(self) -> int | None:

@@ -80,7 +80,8 @@ class TreeSearch:
           params: of the evaluation.
           capacity: most simulations that a tree holds.
           chunk: simulations of one compiled call: how finely time is kept.
-          wave: simulations evaluated as one batch, by virtual loss (`grow_wave`); 1: one after the other.
+          wave: simulations evaluated as one batch, by virtual loss (`grow_wave`); 1: one after the other, as
+            those of a call are that do not fill a wave.
           c_init, c_base, c_puct: exploration.
           slots: most legal actions of a node that are searched; see `num_slots`.
           rule: how actions are selected, in place of PUCT with these constants; Gumbel's needs `wave` 1 and searches a
@@ -105,7 +106,7 @@ class TreeSearch:
             return plant(begin_search(game, model, params, rng_key, states, slots).root, self._num_nodes)
 
         def grow_some(
-            params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, extra: Any, number: Any
+            params: Any, rng_key: jax.Array, tree: GrowingTree, first: jax.Array, extra: Any, number: jax.Array
         ) -> GrowingTree:
             invalid = is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32)
             if wave == 1:
@@ -124,25 +125,26 @@ class TreeSearch:
                 )
             selection = Selection(rng_key, at_root, select, invalid, extra)
 
-            def add(width: int, turn: jax.Array | int, tree: GrowingTree) -> GrowingTree:
+            def add(width: int, node: jax.Array, tree: GrowingTree) -> GrowingTree:
                 return grow_wave(
                     tree,
-                    jax.random.fold_in(rng_key, turn),
+                    jax.random.fold_in(rng_key, node),
                     params=params,
                     recurrent_fn=recurrent,
                     selection=selection,
-                    first_node=first + turn * wave,
+                    first_node=node,
                     width=width,
                     max_depth=min(self._num_nodes - 1, _LONGEST_WALK),
                 )
 
-            waves, rest = divmod(number, wave)
-            tree = jax.lax.fori_loop(0, waves, functools.partial(add, wave), selection.at_root(tree))
-            return add(rest, waves, tree) if rest else tree
+            rest, end = first + number // wave * wave, first + number
+            tree = jax.lax.fori_loop(
+                0, number // wave, lambda turn, tree: add(wave, first + turn * wave, tree), selection.at_root(tree)
+            )
+            return jax.lax.fori_loop(rest, end, functools.partial(add, 1), tree)
 
         self._plant = jax.jit(plant_one)
-        # One program for every number of simulations; a wave's are written out.
-        self._grow = jax.jit(grow_some, static_argnums=() if wave == 1 else 5, donate_argnums=2)
+        self._grow = jax.jit(grow_some, donate_argnums=2)  # one program for every number of simulations
         self._tree: GrowingTree | None = None
         self._extra: Any = None
         self._used = 0
@@ -191,7 +193,7 @@ class TreeSearch:
         while done < wanted and (deadline is None or done == 0 or time.perf_counter() < deadline):
             number = min(self._chunk, wanted - done)
             self._rng_key, key = jax.random.split(self._rng_key)
-            tree = self._grow(self._params, key, tree, jnp.int32(self._used), self._extra, number)
+            tree = self._grow(self._params, key, tree, jnp.int32(self._used), self._extra, jnp.int32(number))
             self._tree = jax.block_until_ready(tree)
             self._used += number
             done += number

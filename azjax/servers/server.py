@@ -21,6 +21,9 @@ LONGEST_LINE = 1 << 16
 QUIT_SECONDS = 0.25
 """After `quit` a search has this time to come to its end by itself, as one does whose commands were piped in."""
 
+MOST_WAVE = 256
+"""Positions that are evaluated at a time, at most: each walk after the first of them knows less."""
+
 _MOST_LATER = 10_000
 
 Say = Callable[[str], None]

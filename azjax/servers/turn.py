@@ -81,7 +81,9 @@ class Turn:
         """Thinks for a slice; returns whether the search has come to its end."""
         limits = self.limits
         if not self._is_over():
-            done = self.thinker.think(None if limits.simulations is None else limits.simulations - self.added)
+            wanted = None if limits.simulations is None else limits.simulations - self.added
+            left = math.inf if limits.seconds is None else limits.seconds - self.seconds
+            done = self.thinker.think(wanted, left)
             self.added += done
             self.exhausted = done == 0
         return self._is_over()

@@ -2,14 +2,17 @@
 
 import dataclasses
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from azjax import __version__
-from azjax.servers.server import LoadFn, Say, Server
+from azjax.servers.server import MOST_WAVE, LoadFn, Say, Server
 from azjax.servers.turn import Limits, Turn, centipawns, seconds_for_move
 
 _REPORT_SECONDS = 1.0
 _MOST_MILLISECONDS = 10**9
+_MOST_COMPLAINTS = 3  # about one line
 _STATEFUL = ("position", "go", "setoption", "ucinewgame", "usinewgame", "ponderhit")
 
 
@@ -50,8 +53,16 @@ class UciServer(Server):
         clock: Callable[[], float] = time.perf_counter,
         simulations: int | None = None,
         megabytes: int = 64,
+        wave: int = 1,
     ):
-        """Loads nothing yet; `dialect` is UCI or USI, `megabytes` what the tree has, the others are as `Server`'s."""
+        """Loads nothing yet.
+
+        Args:
+          dialect: UCI or USI.
+          load, say, clock, simulations: as `Server`'s.
+          megabytes: what the agent's tree has.
+          wave: positions that the agent evaluates at a time.
+        """
         super().__init__(load, say, clock, simulations)
         self._dialect = dialect
         self._spins = {
@@ -59,9 +70,11 @@ class UciServer(Server):
             "MultiPV": _Spin(1, 1, 500),
             "Simulations": _Spin(simulations or 0, 0, 10**9),  # of a search without limits; 0: the run's own
             "Move Overhead": _Spin(50, 0, 60_000),
+            "Wave": _Spin(wave, 1, MOST_WAVE),
         }
         self._values = {name: spin.default for name, spin in self._spins.items()}
         self._ponder: Sequence[str] | None = None  # the words of the `go` that began it
+        self._withheld: str | None = None  # an answer that is known, and waits for `stop`
         self._position: tuple[str | None, list[str]] = (None, [])
 
     def last_words(self, line: str) -> str | None:
@@ -75,6 +88,8 @@ class UciServer(Server):
         if not words:
             return
         name, *rest = words
+        if name in _STATEFUL:
+            self._give_withheld()
         if self._turn is not None and name in _STATEFUL and not (name == "ponderhit" and self._ponder is not None):
             if not self._turn.limits.infinite:
                 self._postpone(line)
@@ -83,7 +98,10 @@ class UciServer(Server):
         try:
             self._commands[name](self, rest)
         except ValueError as error:
-            self._say(f"info string error: {error}")
+            self._complain(error)
+
+    def _complain(self, error: ValueError | str) -> None:
+        self._say(f"info string error: {error}")
 
     def _do_hello(self, words: list[str]) -> None:
         self._say(f"id name azjax {__version__}")
@@ -112,6 +130,8 @@ class UciServer(Server):
         self._simulations = self._values["Simulations"] or None
         if known.endswith("Hash"):
             self._agent().use_megabytes(self._values[known])
+        elif known == "Wave":
+            self._agent().use_wave(self._values[known])
 
     def _do_new_game(self, words: list[str]) -> None:
         self._position = (None, [])
@@ -135,15 +155,25 @@ class UciServer(Server):
         self._position = (start, moves)
 
     def _do_go(self, words: list[str]) -> None:
+        if self._dialect is USI and "mate" in words:
+            self._say("checkmate notimplemented")
+            return
         agent = self._agent()
         agent.place(*self._position)
-        if agent.over:
-            self._say(f"bestmove {agent.any_move() or self._dialect.nothing}")
-            return
         limits, chosen = self._limits(words)
+        if agent.over:
+            self._withheld = f"bestmove {agent.any_move() or self._dialect.nothing}"
+            if not limits.infinite and "ponder" not in words:
+                self._give_withheld()
+            return
         agent.think_about(chosen)
         self._ponder = words if "ponder" in words else None
         self._begin(Limits(infinite=True) if self._ponder is not None else limits)
+
+    def _give_withheld(self) -> None:
+        answer, self._withheld = self._withheld, None
+        if answer is not None:
+            self._say(answer)
 
     def _do_ponderhit(self, words: list[str]) -> None:
         if self._turn is not None and self._ponder is not None:
@@ -152,6 +182,7 @@ class UciServer(Server):
             self._begin(limits)
 
     def _do_stop(self, words: list[str]) -> None:
+        self._give_withheld()
         if any(line.split()[:1] == ["go"] for line in self._later):
             self._postpone("stop")  # it came after a search that has yet to begin
         elif self._turn is not None:
@@ -169,24 +200,23 @@ class UciServer(Server):
     _commands: dict[str, Callable[["UciServer", list[str]], None]]
 
     def _limits(self, words: Sequence[str]) -> tuple[Limits, list[str] | None]:
-        """Returns what the words of `go` ask for, and the moves to think about if it says which."""
-        numbers: dict[str, int] = {}
-        chosen: list[str] | None = None
-        waiting = list(words)
-        infinite = False
-        while waiting:
-            word = waiting.pop(0)
-            if word == "searchmoves":
-                chosen = []
-                while waiting and waiting[0] not in _GO_WORDS:
-                    chosen.append(waiting.pop(0))
-            elif word == "infinite":
-                infinite = True
-            elif word in _GO_NUMBERS:
-                numbers[word] = _number(word, waiting.pop(0) if waiting else "", -_MOST_MILLISECONDS, 2**62)
-            elif word not in _GO_WORDS:
-                raise ValueError(f"go: got {word[:60]!r}, expected nodes, movetime, infinite, a clock or nothing")
-        if infinite:
+        """Returns what the words of `go` ask for, and the moves to think about if it says which.
+
+        Words that are wrong are told and passed over: who says `go` waits for a move.
+        """
+        wanted = _read_go(words)
+        chosen = None if wanted.moves is None else [*wanted.moves]
+        wrong = wanted.wrong
+        if chosen is not None:
+            legal = set(self._agent().legal_words())
+            wrong += [
+                f"searchmoves: got {move[:60]!r}, which is not legal there" for move in chosen if move not in legal
+            ]
+            chosen = [move for move in chosen if move in legal] or None
+        for error in wrong[:_MOST_COMPLAINTS]:
+            self._complain(error)
+        numbers = wanted.numbers
+        if wanted.infinite:
             return Limits(infinite=True), chosen
         side = self._dialect.sides[self._agent().to_move]
         seconds = None
@@ -209,7 +239,8 @@ class UciServer(Server):
         if turn.since_said() >= _REPORT_SECONDS:
             self._say_info(turn)
 
-    def _say_info(self, turn: Turn) -> None:
+    def _say_info(self, turn: Turn) -> tuple[str, ...]:
+        """Tells what is known; returns the moves of the best line."""
         turn.spoke()
         seconds = turn.seconds
         rate = round(turn.added / seconds) if seconds > 0 else 0
@@ -222,11 +253,11 @@ class UciServer(Server):
                 f"info depth {len(line.moves)} seldepth {deepest} {rank}score cp {centipawns(line.q)} "
                 f"nodes {turn.added} nps {rate} time {round(1000 * seconds)} pv {' '.join(line.moves)}"
             )
+        return lines[0].moves
 
     def _answer(self, turn: Turn) -> None:
         self._ponder = None
-        self._say_info(turn)
-        best = turn.thinker.thought().lines[0].moves
+        best = self._say_info(turn)
         self._say(f"bestmove {best[0]}" + (f" ponder {best[1]}" if len(best) > 1 else ""))
 
 
@@ -249,6 +280,37 @@ UciServer._commands = {
 
 _GO_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "byoyomi", "nodes", "depth", "mate")
 _GO_WORDS = (*_GO_NUMBERS, "infinite", "ponder", "searchmoves")
+
+
+class _Go(NamedTuple):
+    """What the words of `go` say."""
+
+    numbers: dict[str, int]
+    moves: list[str] | None  # to think about, alone
+    infinite: bool
+    wrong: list[str]  # of each word that could not be read, what is wrong with it
+
+
+def _read_go(words: Sequence[str]) -> _Go:
+    numbers: dict[str, int] = {}
+    moves: list[str] | None = None
+    wrong: list[str] = []
+    waiting = deque(words)
+    while waiting:
+        word = waiting.popleft()
+        if word == "searchmoves":
+            moves = []
+            while waiting and waiting[0] not in _GO_WORDS:
+                moves.append(waiting.popleft())
+        elif word in _GO_NUMBERS:
+            value = waiting.popleft() if waiting and waiting[0] not in _GO_WORDS else ""
+            try:
+                numbers[word] = _number(word, value, -_MOST_MILLISECONDS, 2**62)
+            except ValueError as error:
+                wrong.append(str(error))
+        elif word not in _GO_WORDS:
+            wrong.append(f"go: got {word[:60]!r}, expected nodes, movetime, infinite, a clock or nothing")
+    return _Go(numbers, moves, "infinite" in words, wrong)
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:

@@ -16,7 +16,7 @@ from azjax.outside import Answer
 from azjax.players import UCT_EXPLORATION, LoadedRun, Player, make_player, run_of_player, run_player
 from azjax.rundir import RunDirectory, load_run
 from azjax.search import TreeSearch, gumbel_rule, num_slots, puct_rule, rollout_model, ucb1_rule
-from azjax.selfplay import network_model
+from azjax.selfplay import gumbel_qtransform, network_model
 from azjax.web.fields import Fields, Refused
 from azjax.web.guests import Guests, chooser
 from envs.core import Game
@@ -289,5 +289,5 @@ def _new_search(game: Game, kind: str, loaded: LoadedRun | None, simulations: in
         model, params, slots = network_model(loaded.config, game), loaded.variables, search.slots
         rule = puct_rule(search.c_init, search.c_base, search.c_puct)
         if kind == "gumbel":
-            rule = gumbel_rule(simulations, search.considered_actions)
+            rule = gumbel_rule(simulations, search.considered_actions, gumbel_qtransform(search))
     return TreeSearch(game, model, params, capacity=simulations, chunk=min(32, simulations), rule=rule, slots=slots)

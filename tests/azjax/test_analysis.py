@@ -123,6 +123,15 @@ def test_the_command(tmp_path, capsys):
     assert sum(move["visits"] for move in seen["moves"]) == seen["simulations"] == 30
     assert main([*look, "--moves", "b2", "a1", "--most", "3"]) == 0
     assert "value" in capsys.readouterr().out
+    file = str(tmp_path / "agent.safetensors")
+    assert main(["export", "--run", str(tmp_path / "run"), "--out", file]) == 0
+    capsys.readouterr()
+    of_file = [word for word in look if word not in ("--run", str(tmp_path / "run"))]
+    assert main([*of_file, "--agent", file, "--moves", "b2", "a1", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again.pop("agent") == file and seen.pop("run") and again == seen
+    assert main([*of_file, "--agent", file, "--wins", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["player"] == f"agent:{file},simulations=30"
     games = next((tmp_path / "run" / "games").glob("*.jsonl"))
     picture = tmp_path / "curve.png"
     assert main([*look, "--record", str(games), "--number", "2", "--out", str(picture), "--json"]) == 0

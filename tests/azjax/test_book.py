@@ -169,8 +169,12 @@ def test_points_have_the_rating_and_the_time_of_a_move(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("analyze tic_tac_toe --wins 5", "--run and --player: got none, expected one of them"),
-        ("analyze tic_tac_toe --wins 5 --run a --player random", "--run and --player: got both (a, random)"),
+        ("analyze tic_tac_toe --wins 5", "got nobody to look, expected one of --run, --agent"),
+        ("analyze tic_tac_toe --wins 5 --run a --player random", "got --run a and --player random, expected one of"),
+        ("analyze tic_tac_toe --wins 5 --run a --agent b", "got --run a and --agent b, expected one of"),
+        ("analyze tic_tac_toe --agent b --book 2", "--book: got no --run, expected the one whose checkpoints"),
+        ("analyze tic_tac_toe --agent b", "agent: got 'b', expected one of black_hole"),
+        ("analyze tic_tac_toe --agent crosshair", "plays crosshair, expected one of tic_tac_toe"),
         ("analyze tic_tac_toe --player random", "--player: got random without --wins or --perfect"),
         ("analyze tic_tac_toe --player random --wins 3 --perfect 3", "--wins and --perfect: got both"),
         ("analyze tic_tac_toe --player random --wins 0", "--wins: got 0, expected at least 1"),

@@ -86,7 +86,7 @@ def test_a_kept_tree_goes_on_as_a_search_from_there_would(searcher, seed):
 
 
 def test_a_wave_of_one_is_a_simulation(searcher):
-    """By the wave's own code: a wave of 2 with one simulation left is a wave of one."""
+    """By the wave's own code: a simulation that does not fill a wave of 2 is a wave of one."""
     searcher.start(after(4, 0))
     searcher.grow(21)
     waves = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=120, chunk=1, wave=2)

@@ -96,6 +96,55 @@ def test_a_full_tree_adds_nothing(thinker, one_thinker):
     assert thinker.room == 64
 
 
+class Slow:
+    """A search whose simulations take time by a clock of its own: each the same, and each call something besides."""
+
+    room = 10**9
+
+    def __init__(self, seconds: float, besides: float = 0.002):
+        self.seconds, self.besides, self.now = seconds, besides, 0.0
+
+    def grow(self, simulations: int) -> int:
+        self.now += self.besides + simulations * self.seconds
+        return simulations
+
+
+@pytest.mark.parametrize("seconds", [1e-5, 0.001, 0.03, 0.4])
+def test_slices_keep_to_their_time(agent, monkeypatch, seconds):
+    search = Slow(seconds)
+    thinker = Thinker(GAME, agent, megabytes=1, clock=lambda: search.now)
+    monkeypatch.setattr(thinker, "_search", search)
+    monkeypatch.setattr(thinker, "_is_warm", True)
+    monkeypatch.setattr(Thinker, "room", 10**9)
+    took = []
+    for _ in range(20):
+        before = search.now
+        thinker.think()
+        took.append(search.now - before)
+    # A simulation that takes longer than a slice is one; a slice is used where there is something to use.
+    assert max(took[5:]) <= max(0.1, seconds + 0.01) and took[-1] >= min(0.03, 1024 * seconds)
+    for left in (0.05, 0.02, 0.001):
+        before = search.now
+        thinker.think(seconds=left)
+        assert search.now - before <= max(left, 0.02, seconds) + 0.01
+    search.seconds /= 8  # now it may do more at a time
+    for _ in range(12):
+        thinker.think()
+    assert thinker.think() >= min(1024, 4 * 0.03 / seconds)
+
+
+def test_waves_count_as_simulations_do(thinker, one_thinker):
+    try:
+        one_thinker.use_wave(4)
+        thinker.place(None, ["a1", "a2", "b1", "b2"])
+        assert thinker.think(5) == 5  # a wave, and one more
+        thought = grown(thinker, 55).thought(3)
+        assert thought.lines[0].moves == ("c1",) and thought.simulations == 60
+        assert thinker.think() % 4 == 0
+    finally:
+        one_thinker.use_wave(1)
+
+
 def test_dice_are_refused(agent):
     with pytest.raises(ValueError, match="expected one without dice"):
         Thinker(Backgammon(), agent)

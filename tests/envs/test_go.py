@@ -555,3 +555,19 @@ def test_nothing_is_looked_up_by_index():
     for word in ("gather", "scatter", "sort", "dynamic_slice", "dynamic_update_slice"):
         assert f"stablehlo.{word}" not in text
     assert text.count("stablehlo.while") == 2
+
+
+def test_without_its_past_a_board_goes_on():
+    game = Go(size=3, max_plies=4)
+    state = game.init(jax.random.key(0))
+    for word in ("A1", "B2", "A2", "pass"):
+        state = game.step(state, jnp.int32(game.parse_action(word)))
+    assert bool(game.terminated(state)) and not game.legal_action_mask(state).any()
+    on = game.without_past(state)
+    assert game.render(on) == game.render(state) and int(game.to_move(on)) == int(game.to_move(state)) == 0
+    legal = np.asarray(game.legal_action_mask(on))
+    assert sorted(game.action_name(action) for action in np.flatnonzero(legal)) == "A3 B1 B3 C1 C2 C3 pass".split()
+    on = game.step(on, jnp.int32(game.parse_action("pass")))  # the second in a row
+    assert bool(game.terminated(on))
+    with pytest.raises(ValueError, match="two passes have ended the game"):
+        game.without_past(on)

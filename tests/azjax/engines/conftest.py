@@ -59,6 +59,7 @@ class Loader:
         thinker = self._thinker
         thinker.forget()
         thinker.use_megabytes(1)
+        thinker.use_wave(1)
         if isinstance(thinker.game, Go):
             thinker.use_komi(thinker.game.komi)
         thinker._slice = 8  # what it has learned of its speed
@@ -68,8 +69,8 @@ class Loader:
 class Talk:
     """A conversation."""
 
-    def __init__(self, server: Server, said: list[str]):
-        self.server, self.said = server, said
+    def __init__(self, server: Server, said: list[str], prefix: str):
+        self.server, self.said, self.prefix = server, said, prefix
 
     def tell(self, *lines: str) -> list[str]:
         """Returns the lines of the answers to lines, each of which is sent when nothing is thought about any more."""
@@ -120,7 +121,7 @@ def go_loader() -> Loader:
 @pytest.fixture
 def go_talk(go_loader) -> Talk:
     said: list[str] = []
-    return Talk(GtpServer(go_loader, said.append, Clock()), said)
+    return Talk(GtpServer(go_loader, said.append, Clock()), said, "gtp")
 
 
 @pytest.fixture(scope="session")
@@ -133,7 +134,7 @@ def uci_talker(dialect, word: str):
 
     def talk() -> Talk:
         said: list[str] = []
-        return Talk(UciServer(dialect, loader, said.append, Clock(), megabytes=1), said)
+        return Talk(UciServer(dialect, loader, said.append, Clock(), megabytes=1), said, dialect.name)
 
     return talk
 
@@ -161,3 +162,8 @@ def usi_talk(shogi_talker) -> Talk:
 @pytest.fixture(scope="session")
 def chess_run(tmp_path_factory) -> str:
     return write_run(make_agent("chess"), tmp_path_factory.mktemp("runs") / "chess")
+
+
+@pytest.fixture(scope="session")
+def shogi_run(tmp_path_factory) -> str:
+    return write_run(make_agent("shogi"), tmp_path_factory.mktemp("runs") / "shogi")

@@ -1,8 +1,8 @@
 """Our agent as a GTP engine: whole conversations, which come out the same to the byte; then anything at all."""
 
-import random
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import envs
+from azjax.export import export
+from azjax.rundir import load_run
 from azjax.servers.go_words import alternating, fixed_handicap
 from azjax.servers.turn import centipawns, seconds_for_move
-from tests.azjax.engines.gibberish import ends, gibberish, said_in
+from tests.azjax.engines.gibberish import fuzz
 
 CONVERSATIONS = "basics play ko genmove turns handicap score clock leela kata interrupted".split()
 
@@ -41,6 +43,18 @@ def test_a_pass_that_was_put_in_does_not_let_one_end_the_game(go_talk):
     assert not any("move pass" in line for line in go_talk.heard())
     (line, _) = go_talk.tell("genmove w")[-2:]
     assert line.startswith("= ") and line != "= pass"
+
+
+def test_a_game_may_last_longer_than_ours_do(go_talk):
+    """2 N^2 plies end a game by our rules; who plays on may, and the board is the same."""
+    points = [f"{column}{row}" for row in range(1, 6) for column in "ABCDE"]
+    lines = [line for point in points[:-1] for line in (f"play b {point}", "play w pass")]
+    lines[-1:] = ["play w E5", *lines[:8]]  # takes all 24; then as before
+    assert go_talk.tell(*lines) == ["=", ""] * 56
+    assert go_talk.tell("final_score") == ["= W+4.5", ""]  # 4 stones, 1, and empty points that are nobody's
+    (answer, _) = go_talk.tell("genmove b")
+    assert answer.startswith("= ") and "pass" not in answer
+    assert go_talk.tell("undo", "play b A1", "play b C3") == ["=", "", "? illegal move", "", "=", ""]
 
 
 @pytest.mark.parametrize(("komi", "score", "passes"), [(24.5, "B+0.5", True), (25.5, "W+0.5", False)])
@@ -117,21 +131,37 @@ def test_stop_and_quit_are_answered_at_once(go_run):
     engine.until("=2 .*")
     engine.send("time_settings 3600 0 0")
     engine.until("=")
-    engine.send("3 genmove w")
-    time.sleep(0.5)
-    engine.send("4 stop")
-    seconds = engine.until("=3 .*")
-    engine.until("=4")
-    engine.send("5 lz-analyze b 10")
-    engine.until("info move .*")
-    engine.send("6 protocol_version")
-    seconds = max(seconds, engine.until("=6 2"))
+    seconds = []
+    for _ in range(5):
+        engine.send("3 reg_genmove w")
+        time.sleep(0.3)
+        engine.send("4 stop")
+        seconds.append(engine.until("=3 .*"))
+        engine.until("=4")
+        engine.send("5 lz-analyze b 10")
+        engine.until("info move .*")
+        engine.send("6 protocol_version")
+        seconds.append(engine.until("=6 2"))
+    # All of them on a machine that does nothing else (experiments/engine_latency.py); here it may do.
+    assert statistics.median(seconds) < 0.5 and max(seconds) < 5
     engine.send("7 genmove b")
-    time.sleep(0.7)
+    time.sleep(0.3)
     engine.send("8 quit")
-    seconds = max(seconds, engine.until("=8"))
+    assert engine.until("=8") < 5
     assert engine.end() < 5 and engine.popen.returncode == 0
-    assert seconds < 5  # half a second on a machine that does nothing else
+
+
+@pytest.mark.parametrize("first", [[], ["isready"], ["go infinite", "isready"], ["go movetime 60000", "ucinewgame"]])
+def test_quit_ends_a_process_that_loads(chess_run, first):
+    engine = Process("uci", "--run", chess_run)
+    engine.send("uci")
+    engine.until("uciok")
+    for line in first:
+        engine.send(line)
+    time.sleep(0.5)
+    engine.send("quit")
+    # 0.4 s, and what a machine that does other things takes for it; loading and compiling take many times this.
+    assert engine.end() < 5 and engine.popen.returncode == 0
 
 
 def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
@@ -145,6 +175,19 @@ def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
     assert done.returncode == 0 and re.fullmatch(r"= \w\d\n\n", done.stdout)
 
 
+def test_an_exported_agent_is_the_run_it_came_from(go_run, tmp_path):
+    agent, path = load_run(go_run, None), tmp_path / "agent.safetensors"
+    export(envs.make(agent.config.game), agent, path, "safetensors", {})
+    script = "boardsize 5\ngenmove b\ngenmove w\ngenmove b\nquit\n"
+    answers = []
+    for who in (["--run", go_run], ["--agent", str(path)]):
+        argv = [sys.executable, "-m", "azjax", "engine", "gtp", *who, "--simulations", "30", "--wave", "5"]
+        done = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0 and done.stderr == ""
+        answers.append(done.stdout)
+    assert answers[0] == answers[1] and re.fullmatch(r"=\n\n(= \w+\n\n){3}=\n\n", answers[0])
+
+
 @pytest.mark.parametrize(
     ("argv", "status", "message"),
     [
@@ -152,7 +195,13 @@ def test_a_script_that_is_piped_in_gets_its_whole_answer(go_run):
         (["usi"], 2, "--run: got none, and no agent for shogi comes with azjax"),
         (["gtp", "--step", "5"], 2, "--step: got 5 without --run"),
         (["chess"], 2, "expected one of uci, usi, gtp"),
-        (["uci", "--run", "RUN"], 2, "got a run of go,size=5, expected one of chess, which uci is for"),
+        (["uci", "--run", "RUN"], 2, "got go,size=5, expected chess, which uci is for"),
+        (["gtp", "--agent", "crosshair"], 2, "agent crosshair: got crosshair, expected go, which gtp is for"),
+        (["gtp", "--agent", "nobody"], 2, "agent: got 'nobody', expected one of black_hole"),
+        (["gtp", "--agent", "nowhere.safetensors"], 2, "got nowhere.safetensors, which is no file"),
+        (["gtp", "--agent", "a", "--run", "RUN"], 2, "--run and --agent: got both"),
+        (["gtp", "--agent", "a", "--step", "3"], 2, "--step: got 3 without --run"),
+        (["gtp", "--run", "RUN", "--wave", "0"], 2, "--wave: got 0, expected at least 1"),
         (["gtp", "--run", "RUN", "--step", "5"], 2, "has no checkpoint of step 5"),
         (["gtp", "--run", "RUN", "--simulations", "0"], 2, "--simulations: got 0, expected at least 1"),
     ],
@@ -176,25 +225,10 @@ WORDS = """
     "lines", [400, pytest.param(4_000, marks=pytest.mark.slow), pytest.param(100_000, marks=pytest.mark.record)]
 )
 def test_no_line_ends_the_conversation(go_talk, lines):
-    rng = random.Random(lines)
-    corpus = said_in("gtp")
-    go_talk.tell("genmove b", "lz-analyze 1", "showboard", "final_score")  # compiles
-    longest = 0.0
-    for _ in range(lines):
-        line = gibberish(rng, WORDS, corpus)
-        if ends(line):
-            continue
-        began = time.perf_counter()
-        go_talk.server.hear(line)
-        go_talk.work(rng.choice([0, 1, 1000]) if go_talk.server.thinking else 0)
-        longest = max(longest, time.perf_counter() - began)
-        if len(go_talk.said) > 100:
-            go_talk.heard()
-        assert not go_talk.server.over
+    go_talk.tell("genmove b", "lz-analyze 1", "", "showboard", "final_score")  # compiles
+    fuzz(go_talk, WORDS, lines, [0, 0, 1, 1000])
     go_talk.tell("stop", "")
     assert go_talk.tell("77 protocol_version") == ["=77 2", ""]
-    # 1000 slices of a search of 24 simulations are one; a machine that does other things may be slow at it.
-    assert longest < 10
 
 
 needs_gnugo = pytest.mark.skipif(

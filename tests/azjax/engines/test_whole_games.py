@@ -1,0 +1,256 @@
+"""Our agent against itself through each protocol, by the clock, to the end; others' rules judge every move.
+
+`pytest -m record -s tests/azjax/engines/test_whole_games.py` plays 100 games of each and prints what docs/engines.md
+has. An engine's clock runs from the writing of its `go` or `genmove` to the reading of its move.
+"""
+
+import abc
+import dataclasses
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from azjax.engines.process import EngineProcess
+
+COLOURS = ("black", "white")  # of GTP
+START_SECONDS = 300.0
+MOST_PLIES = 600
+
+needs_gnugo = pytest.mark.skipif(
+    not (shutil.which("gnugo") or Path("/usr/games/gnugo").exists()), reason="GNU Go is not installed"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """Seconds of a game for each side, seconds that each move adds, and seconds that each move has besides."""
+
+    main: float
+    increment: float = 0.0
+    per_move: float = 0.0
+
+
+@dataclasses.dataclass
+class Tally:
+    """What became of the games."""
+
+    games: int = 0
+    plies: int = 0
+    illegal: int = 0
+    late: int = 0
+    seconds: float = 0.0
+    least_left: float = float("inf")  # on any clock after a move
+    ends: Counter[str] = dataclasses.field(default_factory=Counter)
+
+
+class Side(abc.ABC):
+    """An engine's process, asked for moves."""
+
+    def __init__(self, protocol: str, run: str, control: Control):
+        self.protocol, self.control = protocol, control
+        self.process = EngineProcess([sys.executable, "-m", "azjax", "engine", protocol, "--run", run])
+
+    def read(self, head: str) -> str:
+        """Returns the next line that begins with this word."""
+        deadline = time.monotonic() + START_SECONDS
+        while not (line := self.process.read_line(deadline, f"gave no {head}")).startswith(head):
+            pass
+        return line
+
+    @abc.abstractmethod
+    def new_game(self) -> None: ...
+
+    @abc.abstractmethod
+    def show(self, moves: list[str], left: list[float]) -> None:
+        """Says all that comes before the clock starts."""
+
+    @abc.abstractmethod
+    def move(self, moves: list[str], left: list[float]) -> str: ...
+
+
+class GtpSide(Side):
+    def tell(self, line: str) -> str:
+        self.process.send(line)
+        answer = self.read("=")
+        assert self.process.read_line(time.monotonic() + 5, "ended no answer") == ""
+        return answer.removeprefix("=").strip()
+
+    def new_game(self) -> None:
+        self.tell("reg_genmove b")  # loaded and compiled
+        self.tell(f"time_settings {self.control.main:g} 0 0")
+        self.tell("clear_board")
+
+    def show(self, moves: list[str], left: list[float]) -> None:
+        if moves:
+            self.tell(f"play {COLOURS[(len(moves) - 1) % 2]} {moves[-1]}")
+        mover = len(moves) % 2
+        self.tell(f"time_left {COLOURS[mover]} {int(left[mover])} 0")
+
+    def move(self, moves: list[str], left: list[float]) -> str:
+        return self.tell(f"genmove {COLOURS[len(moves) % 2]}")
+
+
+class UciSide(Side):
+    def new_game(self) -> None:
+        self.process.send("ucinewgame" if self.protocol == "uci" else "usinewgame")
+        self.process.send("isready")
+        self.read("readyok")
+
+    def show(self, moves: list[str], left: list[float]) -> None:
+        self.process.send(f"position startpos moves {' '.join(moves)}")
+
+    def move(self, moves: list[str], left: list[float]) -> str:
+        names = ("wtime", "btime") if self.protocol == "uci" else ("btime", "wtime")
+        words = " ".join(f"{name} {int(1000 * seconds)}" for name, seconds in zip(names, left, strict=True))
+        step = int(1000 * self.control.increment)
+        words += f" winc {step} binc {step}" if self.protocol == "uci" else f" byoyomi {1000 * self.control.per_move:g}"
+        self.process.send(f"go {words}")
+        return self.read("bestmove").split()[1]
+
+
+class Judge(abc.ABC):
+    """The rules, by somebody else."""
+
+    @abc.abstractmethod
+    def new_game(self) -> None: ...
+
+    @abc.abstractmethod
+    def play(self, moves: list[str]) -> bool:
+        """Plays the last of the moves; returns whether it is legal."""
+
+    @abc.abstractmethod
+    def end(self, moves: list[str]) -> str | None:
+        """Returns how the game has ended; None: it goes on."""
+
+
+class PythonChess(Judge):
+    def new_game(self) -> None:
+        chess = pytest.importorskip("chess")
+        self.board = chess.Board()
+
+    def play(self, moves: list[str]) -> bool:
+        chess = pytest.importorskip("chess")
+        legal = (move := chess.Move.from_uci(moves[-1])) in self.board.legal_moves
+        if legal:
+            self.board.push(move)
+        return legal
+
+    def end(self, moves: list[str]) -> str | None:
+        outcome = self.board.outcome()  # five repetitions, 75 moves: past what ends a game by our rules
+        return None if outcome is None else outcome.termination.name.lower()
+
+
+class PythonShogi(Judge):
+    def new_game(self) -> None:
+        shogi = pytest.importorskip("shogi")
+        self.board = shogi.Board()
+
+    def play(self, moves: list[str]) -> bool:
+        shogi = pytest.importorskip("shogi")
+        legal = (move := shogi.Move.from_usi(moves[-1])) in self.board.legal_moves
+        if legal:
+            self.board.push(move)
+        return legal
+
+    def end(self, moves: list[str]) -> str | None:
+        if self.board.is_checkmate() or self.board.is_stalemate():
+            return "checkmate"
+        return "repetition" if self.board.is_fourfold_repetition() else None
+
+
+class GnuGo(Judge):
+    """Its board alone, by positional superko."""
+
+    def __init__(self, size: int):
+        import envs
+        from azjax.engines.gtp import GtpEngine
+        from azjax.engines.words import parse_engine
+
+        self.engine = GtpEngine(envs.make(f"go,size={size}"), parse_engine("gtp:gnugo", "gnugo", ()))
+
+    def new_game(self) -> None:
+        self.engine.new_game(0)
+
+    def play(self, moves: list[str]) -> bool:
+        from azjax.engines.process import EngineFailure
+
+        try:
+            self.engine._show(moves)
+        except EngineFailure:
+            return False
+        return True
+
+    def end(self, moves: list[str]) -> str | None:
+        return "two passes" if [move.lower() for move in moves[-2:]] == ["pass", "pass"] else None
+
+
+def play_games(sides: list[Side], judge: Judge, games: int, control: Control) -> Tally:
+    tally, began = Tally(), time.perf_counter()
+    for number in range(games):
+        moves: list[str] = []
+        left = [control.main, control.main]
+        judge.new_game()
+        for side in sides:
+            side.new_game()
+        end = None
+        while end is None and len(moves) < MOST_PLIES:
+            mover = len(moves) % 2
+            side = sides[(number + mover) % 2]
+            side.show(moves, left)
+            asked = time.perf_counter()
+            move = side.move(moves, left)
+            took = time.perf_counter() - asked
+            left[mover] += control.increment - max(took - control.per_move, 0.0)
+            tally.least_left = min(tally.least_left, left[mover] + control.per_move)
+            moves.append(move)
+            if left[mover] < 0:
+                end, tally.late = "time", tally.late + 1
+            elif not judge.play(moves):
+                end, tally.illegal = f"illegal {move}", tally.illegal + 1
+            else:
+                end = judge.end(moves)
+        tally.games, tally.plies = tally.games + 1, tally.plies + len(moves)
+        tally.ends[end or f"{MOST_PLIES} plies"] += 1
+    tally.seconds = time.perf_counter() - began
+    for side in sides:
+        side.process.close("quit")
+    print(tally)
+    return tally
+
+
+def check(tally: Tally, games: int) -> None:
+    assert (tally.games, tally.illegal, tally.late) == (games, 0, 0), tally
+    assert tally.plies > 10 * games
+
+
+def many(few: int) -> Callable:
+    """Marks a test: so many games among the slow ones, 100 for the record."""
+    marks = [pytest.param(few, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.record)]
+    return pytest.mark.parametrize("games", marks)
+
+
+@many(2)
+@needs_gnugo
+def test_games_of_go_through_gtp(go_run, games):
+    control = Control(main=8.0)
+    sides = [GtpSide("gtp", go_run, control) for _ in range(2)]
+    check(play_games(sides, GnuGo(5), games, control), games)
+
+
+@many(1)
+def test_games_of_chess_through_uci(chess_run, games):
+    control = Control(main=4.0, increment=0.05)
+    sides = [UciSide("uci", chess_run, control) for _ in range(2)]
+    check(play_games(sides, PythonChess(), games, control), games)
+
+
+@many(1)
+def test_games_of_shogi_through_usi(shogi_run, games):
+    control = Control(main=3.0, per_move=0.1)
+    sides = [UciSide("usi", shogi_run, control) for _ in range(2)]
+    check(play_games(sides, PythonShogi(), games, control), games)
