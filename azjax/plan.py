@@ -18,6 +18,7 @@ from azjax import network
 from azjax.accelerators import Accelerators
 from azjax.config import RunConfig
 from azjax.search import begin_search, game_model, num_slots
+from azjax.search.parallel import halving_phases
 from azjax.search.tree import plant
 from azjax.step import AXIS, RunState, Step
 from envs.core import Game, num_bytes
@@ -238,15 +239,29 @@ def _tree(config: RunConfig, game: Game, state: RunState, lanes: int) -> int:
             return jnp.zeros((lanes, game.num_actions)), jnp.zeros((lanes,))
 
         root = begin_search(game, game_model(game, evaluate), None, jax.random.key(0), states, config.search.slots).root
-        return plant(root, config.search.simulations + 1)
+        return plant(root, nodes)
 
+    lanes, nodes = _searched(config, game, lanes)
     states = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((lanes, *leaf.shape[1:]), leaf.dtype), state.lanes.state)
-    return num_bytes(jax.eval_shape(planted, states)) * (2 if config.search.implementation == "mctx" else 1)
+    copies = 2 if config.search.implementation == "mctx" else 1
+    return round(num_bytes(jax.eval_shape(planted, states)) * (copies + config.search.parallel / 2))
+
+
+def _searched(config: RunConfig, game: Game, lanes: int) -> tuple[int, int]:
+    """Returns how many trees grow side by side in `lanes` games, and the nodes of each.
+
+    In parallel each considered action of a root has its own; the half that is kept after a phase is copied.
+    """
+    if not config.search.parallel:
+        return lanes, config.search.simulations + 1
+    width = num_slots(game, config.search.slots) or game.num_actions
+    phases = halving_phases(min(config.search.considered_actions, width), config.search.simulations)
+    return lanes * phases[0][0], 1 + sum(each for _, each in phases)
 
 
 def _evaluation(config: RunConfig, game: Game, state: RunState, batch: int) -> int:
     """Returns the bytes of an evaluation of `batch` positions: a layer's input and output, and what it is added to."""
-    observation, layers = _layers(config, game, state, batch)
+    observation, layers = _layers(config, game, state, _searched(config, game, batch)[0])
     return observation + 3 * max(size for _, size in layers)
 
 
