@@ -150,7 +150,7 @@ def test_one_file_alone_imports(package, owner):
     assert {path for path in importers if not path.startswith(owner)} == set()
 
 
-@pytest.mark.parametrize("package", ["azjax", "envs"])
+@pytest.mark.parametrize("package", ["azjax", "envs", "experiments"])
 def test_no_file_is_longer_than_400_lines(package):
     lengths = {str(path): len(source.splitlines()) for path, source in sources(package).items()}
     assert {path: length for path, length in lengths.items() if length > 400} == {}

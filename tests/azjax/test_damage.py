@@ -424,9 +424,12 @@ def nobody():
     if os.geteuid():
         yield
         return
+    written_from = jax.config.jax_persistent_cache_min_compile_time_secs
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e6)  # the tests' cache is root's
     os.seteuid(65534)
     yield
     os.seteuid(0)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", written_from)
 
 
 def test_a_directory_that_cannot_be_written_is_one_line_and_its_agent_plays(whole, others_files, request, capsys):

@@ -32,7 +32,7 @@ NAMES = ("learner", "best", "lanes", "replay", "rng_key", "step")
 # Runs `azjax WORDS` for each line of its input, in a process forked from one that has imported azjax and not yet
 # started JAX: importing is most of the time that a start takes.
 FORKING = """
-import json, os, signal, sys
+import ctypes, json, os, signal, sys
 import azjax.cli.commands, azjax.cli.runs, azjax.hosts, azjax.train
 from azjax.cli import main
 
@@ -41,6 +41,7 @@ for line in sys.stdin:
     words, said = json.loads(line)
     if not (process := os.fork()):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with the test
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for stream in (1, 2):
             os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
