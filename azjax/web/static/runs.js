@@ -92,9 +92,8 @@ async function files(again = false) {
 async function games() {
   const run = byId("games-run").value;
   const file = byId("games-file").value;
-  byId("games-list").replaceChildren();
-  if (!file) return;
-  const { games: found } = await ask("games", { run, file });
+  const found = file ? (await ask("games", { run, file })).games : [];
+  if (run !== byId("games-run").value || file !== byId("games-file").value) return; // another was chosen meanwhile
   byId("games-list").replaceChildren(
     ...found.map((game, number) => {
       const result = game.returns === null ? "unfinished" : game.returns[0] > 0 ? "1–0" : game.returns[0] < 0 ? "0–1" : "½–½";

@@ -138,7 +138,7 @@ def test_runs_are_seen_to_train_and_to_be_killed(driver, tmp_path):
 
         # A game that was kept is put on the board while the other run trains.
         pick(driver, "games-run", "two")
-        until(lambda: bool(driver.find_elements(By.CSS_SELECTOR, "#games-list button")))
-        driver.execute_script('document.querySelector("#games-list button").click()')
+        click = "const game = document.querySelector('#games-list button'); game?.click(); return Boolean(game)"
+        until(lambda: driver.execute_script(click))
         until(lambda: "steps through it" in status(driver), why=lambda: status(driver))
         assert complaints(driver) == []
