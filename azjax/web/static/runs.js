@@ -55,8 +55,9 @@ function list() {
       const box = make("input", { type: "checkbox", checked: shown.has(run.name), onchange: () => toggle(run.name) });
       box.dataset.run = run.name;
       const label = make("label", {}, box, ` ${run.name}`);
-      if (run.fault) return [label, run.fault];
-      return [label, run.game, `${run.step} of ${run.steps}`, run.games, run.time, run.plies_per_second, run.score, [run.state, run.note].filter(Boolean).join("; ")];
+      const note = (text, colSpan) => make("td", { textContent: text, colSpan, className: "note" });
+      if (run.fault) return [label, note(run.fault, 7)];
+      return [label, run.game, `${run.step} of ${run.steps}`, run.games, run.time, run.plies_per_second, run.score, note([run.state, run.note].filter(Boolean).join("; "), 1)];
     }));
   if (focused) document.querySelector(`[data-run="${CSS.escape(focused)}"]`)?.focus();
 }
