@@ -361,6 +361,7 @@ def test_a_damaged_line_of_a_log_is_told_of_and_the_others_are_drawn(strange, li
         (f"process 999999999 on {socket.gethostname()}\n".encode(), "stopped"),
         (b"process 1 on another-host\n", ""),
     ],
+    ids=["empty", "noise", "alive", "gone", "elsewhere"],
 )
 def test_a_run_is_trained_while_its_process_lives(strange, lock, state):
     client, run = strange
