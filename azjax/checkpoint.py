@@ -82,6 +82,7 @@ class Checkpoints:
         self._warn = warn or functools.partial(print, file=sys.stderr)
         self._thread: threading.Thread | None = None
         self._error: CheckpointError | None = None
+        self._damaged: set[int] = set()  # steps that were passed over: they keep no good one from being kept
         if write:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers()
@@ -97,16 +98,17 @@ class Checkpoints:
 
     def saved_steps(self) -> list[int]:
         """Lists the acknowledged steps, oldest first."""
-        return [step for step in self._steps() if (self.directory / str(step) / MANIFEST).is_file()]
+        return [step for step in self.present_steps() if (self.directory / str(step) / MANIFEST).is_file()]
 
-    def _steps(self) -> list[int]:
+    def present_steps(self) -> list[int]:
+        """Lists the steps whose folders are there, damaged ones too, oldest first."""
         # A folder gets its step's name with the manifest inside: one without was damaged later, and is warned of.
         return sorted(int(path.name) for path in self.directory.glob("*") if STEP.fullmatch(path.name))
 
     def whole_steps(self) -> list[int]:
         """Lists the steps whose files are what was written, oldest first; the others are warned of."""
         whole = []
-        for step in self._steps():
+        for step in self.present_steps():
             folder = self.directory / str(step)
             try:
                 verified(folder, step)
@@ -234,7 +236,7 @@ class Checkpoints:
 
     def _choose(self, step: int | None) -> tuple[int, dict[str, Any]]:
         """Returns the given step, or the newest that is whole, and its manifest."""
-        steps = self._steps()
+        steps = self.present_steps()
         if not steps or (step is not None and step not in steps):
             what = "no checkpoint" if step is None else f"no checkpoint of step {step}"
             raise CheckpointError(f"{what} in {self.directory}, there are: {', '.join(map(str, steps)) or 'none'}")
@@ -248,6 +250,7 @@ class Checkpoints:
                 problem = _damage(folder, error)
                 if step is not None:
                     raise CheckpointError(problem) from None
+                self._damaged.add(candidate)
                 self._warn(f"{problem}; trying the one before it")
         raise CheckpointError(f"no whole checkpoint in {self.directory}, damaged: {', '.join(map(str, steps))}")
 
@@ -268,7 +271,8 @@ class Checkpoints:
         sync(self.directory)
         shutil.rmtree(self.directory / f"{step}.old", ignore_errors=True)
         # Steps after this one are damaged, or a future that a run went back from: this one does not outdate them.
-        for saved in [saved for saved in self.saved_steps() if saved <= step][: -self._keep]:
+        self._damaged.discard(step)
+        for saved in [s for s in self.saved_steps() if s <= step and s not in self._damaged][: -self._keep]:
             if not (self._keep_every and saved % self._keep_every == 0):
                 gone = (self.directory / str(saved)).rename(self.directory / f"{saved}.gone")
                 shutil.rmtree(gone, ignore_errors=True)
@@ -282,7 +286,8 @@ class Checkpoints:
         return CheckpointError(f"cannot save checkpoint {self.directory / str(step)}: {root_cause(error)} ({free})")
 
     def _remove_leftovers(self) -> None:
-        for path in sorted(self.directory.iterdir()) if jax.process_index() == 0 else ():
+        # The directory is gone where a run was moved while it saved: that is told of, not this.
+        for path in sorted(self.directory.glob("*")) if jax.process_index() == 0 else ():
             step, _, suffix = path.name.partition(".")
             if not STEP.fullmatch(step) or not re.match(r"new|old|gone", suffix):
                 continue
@@ -304,6 +309,13 @@ def _load(folder: Path, leaves: dict[str, Any], shardings: dict[str, Any]) -> di
         if target.size:  # to numpy, an array is read whatever device it was saved from
             targets[path] = target if path in shardings else np.empty(target.shape, target.dtype)
     with ocp.Context(ORBAX):
+        # Orbax takes the stored shape where the target is numpy's, and turns values into its type.
+        written = ocp.metadata(str(folder)).metadata if targets else {}
+        for path, target in targets.items():
+            found = written[path]
+            if (tuple(found.shape), jnp.dtype(found.dtype)) != (target.shape, target.dtype):
+                said = f"{target.dtype}{list(target.shape)}"
+                raise ValueError(f"{path} is stored as {found.dtype}{list(found.shape)}, {MANIFEST} says {said}")
         stored = ocp.load(str(folder), targets) if targets else {}
     loaded: dict[str, Any] = {}
     for path, leaf in leaves.items():

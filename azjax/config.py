@@ -68,6 +68,12 @@ class SearchConfig:
     """None: 10 / the game's mean number of legal moves under random play."""
     considered_actions: int = 16
     """gumbel: actions sampled at the root."""
+    c_visit: float = 50.0
+    """gumbel: of sigma(Q) = (c_visit + most visits) c_scale Q, by which the values of moves change the policy."""
+    c_scale: float = 0.1
+    """gumbel: see c_visit; its paper has 1 on Go and chess, with rescale_values off."""
+    rescale_values: bool = True
+    """gumbel: Q in sigma(Q) from 0 for the node's worst move to 1 for its best; off: from [-1, 1] to [0, 1]."""
     slots: int | None = None
     """Legal moves that a node of the tree has room for, those with the highest priors; None: for all."""
     parallel: bool = False
@@ -85,6 +91,8 @@ class SearchConfig:
             dirichlet_fraction=SHARE,
             dirichlet_alpha=ABOVE_0,
             considered_actions=FROM_1,
+            c_visit=FROM_0,
+            c_scale=ABOVE_0,
             slots=FROM_1,
         )
         if self.parallel and (self.algorithm, self.implementation) != ("gumbel", "azjax"):

@@ -20,6 +20,8 @@ from typing import Any
 PEER_SECONDS = 15.0
 """Processes that have lost a peer end by themselves within this time; afterwards the launcher ends them."""
 
+NAMES: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
 _ADDRESS = re.compile(
     r"(?P<address>([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})),(?P<index>[0-9]{1,6})/(?P<count>[0-9]{1,6})"
 )
@@ -59,7 +61,7 @@ def launch(count: int, words: Sequence[str]) -> int:
     """Runs `azjax WORDS` in `count` processes of this machine that train together; their `--hosts` is replaced.
 
     A signal is handed on to the first process, which tells the others; a second one ends them all at once. When one
-    process ends with a failure the others are given PEER_SECONDS to notice.
+    process ends with a failure the others are given PEER_SECONDS to notice; when the first could not be told yet, none.
 
     Returns:
       0 when all have ended well, 130 or 143 after a signal, else the status of the first that failed.
@@ -67,13 +69,13 @@ def launch(count: int, words: Sequence[str]) -> int:
     address = f"127.0.0.1:{_free_port()}"
     # XLA's pool needs more threads than a process has devices, or an all-reduce may wait for ever.
     environment = {"JAX_PLATFORMS": "cpu", "PJRT_NPROC": "4"} | dict(os.environ)
-    processes = []
-    for index in range(count):
-        command = [sys.executable, "-m", "azjax", *_with_hosts(words, f"{address},{index}/{count}")]
-        # A session of its own: a terminal's Ctrl-C comes through here alone, not twice.
-        processes.append(subprocess.Popen(command, env=environment, start_new_session=True))
+    processes: list[subprocess.Popen] = []
     try:
         with _handing_on(processes) as caught:
+            for index in range(count):
+                command = [sys.executable, "-m", "azjax", *_with_hosts(words, f"{address},{index}/{count}")]
+                # A session of its own: a terminal's Ctrl-C comes through here alone, not twice.
+                processes.append(subprocess.Popen(command, env=environment, start_new_session=True))
             return _wait(processes, caught)
     finally:
         for process in processes:
@@ -83,14 +85,19 @@ def launch(count: int, words: Sequence[str]) -> int:
 
 def _wait(processes: Sequence[subprocess.Popen], caught: Sequence[int]) -> int:
     failed, since = 0, 0.0
+    if caught:  # before there was a process to tell
+        return 128 + caught[0]
     while any(process.poll() is None for process in processes):
         time.sleep(0.1)
         bad = [(index, code) for index, process in enumerate(processes) if (code := process.poll())]
         if bad and not since:
             (failed, code), since = bad[0], time.monotonic()
+            if caught and code == -signal.SIGTERM:  # which JAX takes over once the processes have met
+                _say("stopped before the first step; nothing was to be saved")
+                break
             if not caught:
                 how = f"signal {-code}" if code < 0 else f"status {code}"
-                print(f"azjax: process {failed} of {len(processes)} ended with {how}", file=sys.stderr, flush=True)
+                _say(f"process {failed} of {len(processes)} ended with {how}")
         if since and time.monotonic() - since > PEER_SECONDS:
             break
     codes = [process.poll() for process in processes]
@@ -106,11 +113,15 @@ def _handing_on(processes: Sequence[subprocess.Popen]) -> Generator[list[int]]:
 
     def handle(number: int, frame: Any) -> None:
         del frame
-        for process in processes:
-            if caught:
+        if caught:
+            for process in processes:
                 process.kill()
-        if not caught:
-            processes[0].send_signal(signal.SIGTERM)
+            _say("stopped at once by a second signal")
+        else:
+            for process in processes[:1]:
+                process.send_signal(signal.SIGTERM)
+            what = "the step or ply in progress is done (before the first step: once it is compiled)"
+            _say(f"{NAMES[number]}: the run saves and stops when {what}; a second signal ends it at once")
         caught.append(number)
 
     old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -119,6 +130,10 @@ def _handing_on(processes: Sequence[subprocess.Popen]) -> Generator[list[int]]:
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+def _say(line: str) -> None:
+    os.write(2, f"azjax: {line}\n".encode())  # not print, whose lock a signal may find taken
 
 
 def _with_hosts(words: Sequence[str], hosts: str) -> list[str]:

@@ -11,6 +11,8 @@ import numpy as np
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+MOST_BYTES = 2**26
+"""Of a manifest, in which a leaf or a file takes some 150."""
 
 
 class CheckpointError(RuntimeError):
@@ -40,7 +42,12 @@ def seal(folder: Path, manifest: dict[str, Any]) -> None:
 
 def verified(folder: Path, step: int) -> dict[str, Any]:
     """Reads a step's manifest and holds every file against it. Raises CheckpointError for another format alone."""
-    manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+    path = folder / MANIFEST
+    if folder.is_symlink() or path.is_symlink() or not path.is_file():
+        raise ValueError(f"{MANIFEST} is missing, or a link leads there")
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{MANIFEST} has {path.stat().st_size} bytes, expected at most {MOST_BYTES}")
+    manifest = json.loads(path.read_text("utf-8"))
     # Made alike in every format, so that a damaged version number is known as damage.
     if manifest["sha256"] != hash_manifest(manifest) or manifest["step"] != step:
         raise ValueError(f"{MANIFEST} does not have the hash it states, or is of another step")
@@ -54,7 +61,7 @@ def verified(folder: Path, step: int) -> dict[str, Any]:
         if path.stat().st_size != stated["bytes"]:
             raise ValueError(f"{name} has {path.stat().st_size} bytes, expected {stated['bytes']}")
     stored = sum(stated["bytes"] for stated in manifest["files"].values())
-    needed = [math.prod(leaf["shape"]) * np.dtype(leaf["dtype"]).itemsize for leaf in manifest["leaves"].values()]
+    needed = [_num_bytes(path, leaf) for path, leaf in manifest["leaves"].items()]
     # Orbax keeps small arrays inside its index, which is compressed.
     if sum(size for size in needed if size > 4096) > stored:
         raise ValueError(f"its leaves need {sum(needed)} bytes, its files have {stored}")
@@ -62,6 +69,15 @@ def verified(folder: Path, step: int) -> dict[str, Any]:
         if hash_file(folder / name) != stated:
             raise ValueError(f"{name} does not have the hash that {MANIFEST} states")
     return manifest
+
+
+def _num_bytes(path: str, leaf: dict[str, Any]) -> int:
+    shape, dtype = leaf["shape"], np.dtype(str(leaf["dtype"]))
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"{path} has the shape {shape!r}")
+    if dtype.name != leaf["dtype"] or dtype.kind in "OSUMm":
+        raise ValueError(f"{path} is of type {leaf['dtype']!r}")
+    return math.prod(shape) * dtype.itemsize
 
 
 def difference(saved: dict[str, Any], expected: dict[str, Any], most: int = 3) -> str:

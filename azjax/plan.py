@@ -152,7 +152,7 @@ def check_fits(plan: Plan) -> None:
     """Refuses a plan that cannot fit.
 
     Raises:
-      ValueError: one line: what it needs, what there is, and a smaller number that fits.
+      ValueError: one line: what it needs, what there is, and the largest number that fits.
     """
     if plan.fits:
         return
@@ -171,15 +171,21 @@ def check_fits(plan: Plan) -> None:
     room_to_learn = left - kept_by_lane * lanes
     if of_batch := _largest(config.learner.batch, plan.devices, room_to_learn * samples / need.activations):
         raise ValueError(f"learner.batch: got {config.learner.batch}, which {shown}; expected at most {of_batch}")
+    half_lanes = _largest(config.selfplay.lanes, plan.devices, left / 2 / (kept_by_lane + searched_by_lane))
+    half_batch = _largest(config.learner.batch, plan.devices, left / 2 * samples / need.activations)
+    if half_lanes and half_batch:
+        raise ValueError(
+            f"selfplay.lanes and learner.batch: got {config.selfplay.lanes} and {config.learner.batch}, which {shown};"
+            f" expected less of both, such as {half_lanes} and {half_batch}"
+        )
     raise ValueError(
         f"network: got {config.network.kind}, which {shown}; expected a smaller one (network.channels, network.blocks)"
     )
 
 
 def _largest(most: int, devices: int, fitting: float) -> int:
-    """Returns the largest power of two times `devices` up to `fitting` a device and `most` in all; 0 if none is."""
-    fitting = min(fitting, most / devices)
-    return devices * 2 ** math.floor(math.log2(fitting)) if fitting >= 1 else 0
+    """Returns the largest multiple of `devices` up to `fitting` a device and `most` in all; 0 if none is."""
+    return devices * max(math.floor(min(fitting, most / devices)), 0)
 
 
 def device_memory(device: jax.Device) -> int:

@@ -1,11 +1,18 @@
 """What the run in a directory lets a command do: go on, be rated again, print its report, or nothing."""
 
-from azjax.checkpoint import Checkpoints
-from azjax.config import RunConfig, differences
+import dataclasses
+
+from azjax.checkpoint import CheckpointError, Checkpoints, Restored
+from azjax.config import RunConfig, differences, from_json
+from azjax.metrics import Totals
+from azjax.rows import is_number
 from azjax.rundir import RunDirectory
 
 SAFE_FIELDS = ("evaluation.", "checkpoint.", "preset", "devices")
 """Fields that may change when a run is resumed: they measure, keep and place, but do not train."""
+FILLED_IN = "search.dirichlet_alpha"
+"""Computed from the game where a configuration leaves it out; another version may round it otherwise."""
+MATCHES = ("gate", "evaluation")
 DURING_A_RUN = ("evaluation.every", "evaluation.games")
 """Fields of evaluation that have no part in the report."""
 
@@ -39,3 +46,48 @@ def is_finished(old: RunConfig, new: RunConfig, run: RunDirectory) -> bool:
         return False
     changed = differences(old, new)
     return not any(name.startswith("evaluation.") and name not in DURING_A_RUN for name in changed)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resumed:
+    """What a checkpoint says of its run besides the state."""
+
+    totals: Totals
+    gate_streak: int
+    waiting: list[str]  # matches of its step that are still to be played
+
+
+def read_metadata(restored: Restored, config: RunConfig, run: RunDirectory) -> Resumed:
+    """Reads a checkpoint's metadata, which a person or another run may have put there.
+
+    Raises:
+      CheckpointError: it is not a run's, or that of a run with other values in what trains.
+    """
+    where = f"checkpoint {restored.step} of {run.path}"
+    try:
+        refuse_stranger(from_json(restored.metadata["config"]), config, where)
+        totals, streak = restored.metadata["totals"], restored.metadata["gate_streak"]
+        waiting = list(restored.metadata.get("waiting", ()))
+        known = {field.name for field in dataclasses.fields(Totals)}
+        if strange := [n for n, value in totals.items() if n not in known or not is_number(value) or value < 0]:
+            raise ValueError(f"totals: {strange[0]}")
+        if type(streak) is not int or not set(waiting) <= set(MATCHES):
+            raise ValueError(f"gate_streak {streak!r}, waiting {waiting}")
+        if (step := int(restored.state.step)) != restored.step:
+            raise ValueError(f"its state is of step {step}")
+        return Resumed(totals=Totals(**totals), gate_streak=streak, waiting=waiting)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{where}: its metadata is not a run's ({error})") from None
+
+
+def refuse_stranger(saved: RunConfig, config: RunConfig, where: str) -> None:
+    """Refuses a checkpoint that was trained otherwise than the run in whose directory it is.
+
+    Raises:
+      CheckpointError: fields differ that train.
+    """
+    may_differ = (*SAFE_FIELDS, FILLED_IN) + (() if config.learner.schedule == "cosine" else ("steps",))
+    changed = {name: values for name, values in differences(saved, config).items() if not name.startswith(may_differ)}
+    if changed:
+        listed = ", ".join(f"{name}: {before}, expected {after}" for name, (before, after) in changed.items())
+        raise CheckpointError(f"{where} is of a run with other values ({listed})")

@@ -9,8 +9,10 @@
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+MOST_BYTES = 2**20
+"""Of a line; a longer one is damaged, and is not read whole."""
 _OF_TRAINING = ("games", "plies", "simulations", "seconds", "plies_per_second")
 
 
@@ -53,12 +55,21 @@ def _is_match(value: Any) -> bool:
     return is_number(value.get("score")) and isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends))
 
 
+def read_lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Yields lines with their number of bytes; in the place of one longer than MOST_BYTES its end, where it has one."""
+    while line := file.readline(MOST_BYTES):
+        size, end = len(line), line
+        while not end.endswith(b"\n") and (end := file.readline(MOST_BYTES)):
+            size, line = size + len(end), b"\n" if end.endswith(b"\n") else b""
+        yield line, size
+
+
 def read_rows(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
     """Yields the lines of a log with their rows; a torn last line, as a killed writer leaves it, is left out."""
     if not path.is_file():
         return
     with path.open("rb") as file:
-        for line in file:
+        for line, _ in read_lines(file):
             row = whole_row(line)
             if row is not None or line.endswith(b"\n"):
                 yield line, row

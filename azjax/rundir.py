@@ -6,6 +6,7 @@ runs/NAME/ config.json  metrics.jsonl  tensorboard/  checkpoints/STEP/  games/*.
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -20,7 +21,10 @@ from azjax.config import RunConfig, from_json, to_json
 from azjax.players import LoadedRun
 from azjax.rows import is_earned, read_rows
 
+MOST_CONFIG_BYTES = 2**20
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_HOLDER = re.compile(r"process (?P<process>[1-9]\d{0,8}) on (?P<host>\S+)")
+"""What the lock says of who took it last."""
 
 
 def check_name(name: str) -> str:
@@ -61,6 +65,7 @@ class RunDirectory:
         self.report_path = self.path / "report.md"
         self.lock_path = self.path / "lock"
         self.crash_path = self.path / "crash"
+        self._held: os.stat_result | None = None  # the lock's file while this process holds it
 
     def exists(self) -> bool:
         """Returns whether a run was started here."""
@@ -76,6 +81,8 @@ class RunDirectory:
             raise ValueError(
                 f"run: got {self.path}, which has no config.json; expected a directory made by azjax train"
             )
+        if (size := self.config_path.stat().st_size) > MOST_CONFIG_BYTES:
+            raise ValueError(f"{self.config_path}: got {size} bytes, expected a run's fields")
         try:
             fields = json.loads(self.config_path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
@@ -126,6 +133,38 @@ class RunDirectory:
         if self.writes:
             self.report_path.unlink(missing_ok=True)
 
+    def refuse_links(self, *, written: bool = False) -> None:
+        """Refuses a directory that leads elsewhere. Checkpoints look into their own folders.
+
+        Args:
+          written: look at all that a trainer writes, not only at what a reader reads.
+
+        Raises:
+          ValueError: a part of it is a link.
+        """
+        folders = (self.games_path, self.tensorboard_path, self.crash_path) if written else ()
+        parts = itertools.chain(self.path.iterdir(), *(folder.rglob("*") for folder in folders))
+        if link := next((part for part in parts if part.is_symlink()), None):
+            raise ValueError(f"run: {link} is a link, expected a run whose files are all inside it")
+
+    def check_held(self) -> None:
+        """Looks whether the directory that this process locked is still the one at its path.
+
+        Raises:
+          OSError: it was moved or removed, or its lock was: another process may train there by now.
+        """
+        if self._held is None:
+            return
+        try:
+            found = self.lock_path.stat()
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != (self._held.st_dev, self._held.st_ino):
+            raise OSError(
+                f"run: {self.path} was moved or removed while it was trained, or its lock was; what was trained since"
+                " its newest checkpoint is not saved; go on from where the run is now: --resume DIR"
+            )
+
     def lock(self) -> contextlib.AbstractContextManager[Any]:
         """Takes the run for this process until the returned file is closed (or the process ends, however it ends).
 
@@ -135,8 +174,7 @@ class RunDirectory:
         if not self.writes:
             return contextlib.nullcontext()
         self.path.mkdir(parents=True, exist_ok=True)
-        if links := [part.name for part in self.path.iterdir() if part.is_symlink()]:
-            raise ValueError(f"run: {self.path / links[0]} is a link, expected a run whose files are all inside it")
+        self.refuse_links(written=True)
         file = self.lock_path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -150,7 +188,29 @@ class RunDirectory:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
+        self._held = os.fstat(file.fileno())
         return file
+
+    def progress(self) -> str:
+        """Returns "finished", "training" or "stopped"; "" where a process of another host may be training.
+
+        The lock itself is not tried: whoever starts a run at that moment would find it taken.
+        """
+        if self.report_path.is_file():
+            return "finished"
+        said = self.lock_path.read_text(encoding="utf-8", errors="replace") if self.lock_path.is_file() else ""
+        holder = _HOLDER.match(said)
+        if holder is None:
+            return "stopped"
+        if holder["host"] != socket.gethostname():
+            return ""
+        try:
+            os.kill(int(holder["process"]), 0)
+        except ProcessLookupError:
+            return "stopped"
+        except PermissionError:  # someone else's process
+            pass
+        return "training"
 
 
 def check_cache(directory: str | None) -> None:
@@ -181,6 +241,7 @@ def load_run(directory: str, step: int | None) -> LoadedRun:
     """
     run = RunDirectory(directory)
     config = run.read_config()
+    run.refuse_links()
     checkpoints = Checkpoints(run.checkpoints_path)
     steps = checkpoints.saved_steps()
     if not steps:

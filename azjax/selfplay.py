@@ -9,13 +9,15 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.config import RunConfig, SelfPlayConfig
+from azjax.config import RunConfig, SearchConfig, SelfPlayConfig
 from azjax.network import evaluate
 from azjax.openings import merge, random_openings
 from azjax.search import (
     Model,
+    QTransform,
     action_of,
     begin_search,
+    completed_qvalues,
     game_model,
     gumbel_policy,
     num_slots,
@@ -180,6 +182,7 @@ def _configured(config: RunConfig, game: Game, algorithm: str, explore: bool) ->
             max_num_considered_actions=search.considered_actions,
             gumbel_scale=1.0 if explore else 0.0,
             parallel=search.parallel,
+            qtransform=gumbel_qtransform(search),
             **shared,
         )
     if search.dirichlet_alpha is None and explore:
@@ -192,6 +195,14 @@ def _configured(config: RunConfig, game: Game, algorithm: str, explore: bool) ->
         c_base=search.c_base,
         c_puct=search.c_puct,
         **shared,
+    )
+
+
+@functools.lru_cache
+def gumbel_qtransform(search: SearchConfig) -> QTransform:
+    """Returns sigma(completed Q) with the configured constants; one function for each, as programs are kept by it."""
+    return functools.partial(
+        completed_qvalues, value_scale=search.c_scale, maxvisit_init=search.c_visit, rescale=search.rescale_values
     )
 
 

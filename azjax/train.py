@@ -17,7 +17,7 @@ import jax
 import envs
 from azjax import hosts
 from azjax.arena import Match, play_match
-from azjax.checkpoint import CheckpointError, Checkpoints, Restored
+from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig, to_json
 from azjax.evaluation import check_anchors, finish_run, rate_against_anchors
 from azjax.interrupt import Interrupted, Signals
@@ -27,7 +27,7 @@ from azjax.network import num_parameters
 from azjax.plan import check_fits, make_plan, plan_table
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
-from azjax.resume import is_finished, refuse_changes
+from azjax.resume import is_finished, read_metadata, refuse_changes
 from azjax.rundir import RunDirectory, check_cache
 from azjax.selfplay import mean_legal_moves
 from azjax.step import RunState, Step, make_mesh
@@ -159,7 +159,7 @@ class _Trainer:
         """Trains, saves, evaluates and reports; returns the exit code."""
         state = self._start()
         self.signals.nothing_to_save = ""
-        done = int(state.step)
+        done = saved = int(state.step)
         with MetricsLog(self.run) as log:
             state = self._measure(state, done, log)  # what the run was stopped in
             due = False
@@ -176,9 +176,13 @@ class _Trainer:
                 due |= done % self.config.checkpoint.every == 0
                 if due or stopping:
                     due = not self._save(state, done, wait=stopping)
+                    saved = saved if due else done
+            if saved < done:  # a signal that was first seen where the next step would begin
+                self._save(state, done, wait=True)
         if done == self.config.steps and not self.waiting and not self.signals.caught() and self._finish():
             return 0
         number = self.signals.caught()
+        self.checkpoints.wait()
         name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
         said = f"step {done} is saved" if done else "nothing was to be saved"
         self.progress.say(f"{name}: {said}; resume with: azjax train {self.config.game} --resume {self.run.path}")
@@ -188,7 +192,7 @@ class _Trainer:
         like = jax.eval_shape(self.step.init, jax.random.key(0))
         self._compile(like)
         self.progress.doing("training")
-        newest = max(self.checkpoints.saved_steps(), default=-1)
+        newest = max(self.checkpoints.present_steps(), default=-1)
         hosts.require_same(f"newest checkpoint in {self.run.path}", newest)
         if newest < 0:
             self.run.cut_rows(0, (), self.progress.say)
@@ -199,20 +203,11 @@ class _Trainer:
             )
             return state
         restored = self.checkpoints.restore(self.step.placed(like))
-        self._read_metadata(restored)
+        resumed = read_metadata(restored, self.config, self.run)
+        self.totals, self.gate_streak, self.waiting = resumed.totals, resumed.gate_streak, resumed.waiting
         self.run.cut_rows(restored.step, self.waiting, self.progress.say)
         self.progress.say(f"resumed at step {restored.step} of {self.config.steps}")
         return restored.state
-
-    def _read_metadata(self, restored: Restored) -> None:
-        try:
-            self.totals = Totals(**restored.metadata["totals"])
-            self.gate_streak = int(restored.metadata["gate_streak"])
-            self.waiting = [str(name) for name in restored.metadata.get("waiting", ())]
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(
-                f"checkpoint {restored.step} of {self.run.path}: its metadata is not a run's ({error})"
-            ) from None
 
     def _compile(self, like: RunState) -> None:
         """Compiles the step's programs side by side: XLA compiles without Python's lock."""
@@ -365,6 +360,8 @@ class _Trainer:
             "waiting": self.waiting,
             "config": to_json(self.config),
         }
+        with hosts.together():
+            self.run.check_held()
         self.checkpoints.save(step, state, metadata, wait=wait)
         return True
 

@@ -99,6 +99,12 @@ def make(name: str, **options: Any) -> "Game":
     return game_class(**entry.fixed, **options)
 
 
+def fixed_options(name: str) -> frozenset[str]:
+    """Returns the options that a game's word itself says, as "go_9x9" says its size."""
+    entry = _GAMES.get(name.partition(",")[0].strip())
+    return frozenset(entry.fixed) if entry is not None else frozenset()
+
+
 def is_named(game: "Game", name: str) -> bool:
     """Returns whether `name`, as it stands in a stranger's file, names this game. Runs no file that has not run yet.
 

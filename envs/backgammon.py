@@ -59,6 +59,28 @@ class Playable(NamedTuple):
     passes: jax.Array  # bool[], neither, and it is time to move
 
 
+_RULES = """\
+Two dice say how far checkers go: each die takes one checker as many points on,
+a double counts four times. The players go in opposite directions, each from its
+own point 24 down to point 1 and off the board; the first player is red, X in
+the terminal.
+
+A point with two enemy checkers or more is closed. A single one is hit: it goes
+to the bar, and must come in again before others of its side move. Once all of
+your checkers are on points 1 to 6, they are borne off: by the die's own number,
+or by a higher one if no checker stands farther away. Both dice must be played
+if possible, else the larger one.
+
+Who has borne off all fifteen checkers first wins: 1 point; 2, a gammon, if the
+other has borne off none; 3, a backgammon, if besides one of the other's is
+still on the bar or on the winner's points 1 to 6. There is no doubling cube.
+
+One move is one checker by one die; points count as seen by who moves. Moves:
+`13/7`, `bar/22`, `6/off`, `pass`. The first player begins, and the dice are
+rolled before each turn.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Backgammon(Game):
     """Backgammon without the doubling cube; returns are points / 3. The rules set no limit of plies: 2,000 truncate.
@@ -75,6 +97,8 @@ class Backgammon(Game):
     max_legal_actions = 2 * CHECKERS  # no player has checkers on more than 15 places, and two kinds of dice
     observation_shape = (1, 24, 18)
     has_chance = True
+    rules = _RULES
+    legend = "X: the first player's checkers; O: the second's, with their number; points count as the mover sees them."
 
     def __post_init__(self):
         limit = _USUAL_PLIES if self.max_plies is None else self.max_plies

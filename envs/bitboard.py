@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,13 @@ class Bits:
         for word in self.words[1:]:
             total = total + jax.lax.population_count(word)
         return total.astype(jnp.int32)
+
+
+class Places(NamedTuple):
+    """Where squares lie in a `Bits`."""
+
+    word: jax.Array | np.ndarray  # uint32[...]
+    bit: jax.Array | np.ndarray  # uint32[...], in the word
 
 
 def select(condition: jax.Array, a: _Set, b: _Set) -> _Set:
@@ -113,6 +120,14 @@ class Grid:
         single = jnp.uint32(1) << bit.astype(jnp.uint32)
         return Bits(tuple(jnp.where(word == w, single, jnp.uint32(0)) for w in range(self.num_words)))
 
+    def first(self, bits: Bits) -> Bits:
+        """Returns the set of the lowest square of `bits`; the empty set if there is none."""
+        words, earlier = [], jnp.uint32(0)
+        for word in bits.words:
+            words.append(jnp.where(earlier == 0, word & (~word + 1), jnp.uint32(0)))
+            earlier = earlier | word
+        return Bits(tuple(words))
+
     def lines_through(self, square: jax.Array) -> Bits:
         """Returns the row and the column of a square int32[]."""
         row, column = square // self.columns, square % self.columns
@@ -152,16 +167,20 @@ class Grid:
         """Returns the squares set and their orthogonal neighbours."""
         return bits | self.east(bits) | self.west(bits) | self.south(bits) | self.north(bits)
 
-    def unpack(self, bits: Bits, order: jax.Array | np.ndarray | None = None) -> jax.Array:
+    def places(self, squares: jax.Array | np.ndarray) -> Places:
+        """Returns where squares int[...] lie. Of constants it is a constant: `select` chooses between two cheaply."""
+        return Places(*divmod(squares.astype(np.uint32), np.uint32(self._squares_per_word)))
+
+    def unpack(self, bits: Bits, order: jax.Array | np.ndarray | Places | None = None) -> jax.Array:
         """Returns bool[len(order)]; entry i is square order[i] (default: all squares)."""
-        index = np.arange(self.squares, dtype=np.int32) if order is None else order
-        word_of, bit_of = index // self._squares_per_word, index % self._squares_per_word
+        if not isinstance(order, Places):
+            order = self.places(np.arange(self.squares) if order is None else order)
         words = bits.words[0]
         for w in range(1, self.num_words):
-            words = jnp.where(word_of == w, bits.words[w], words)
+            words = jnp.where(order.word == w, bits.words[w], words)
         if self.num_words == 1:
-            words = jnp.broadcast_to(words, index.shape)
-        return ((words >> jnp.asarray(bit_of, jnp.uint32)) & 1) != 0
+            words = jnp.broadcast_to(words, order.bit.shape)
+        return ((words >> order.bit) & 1) != 0
 
     def planes(self, *sets: Bits) -> jax.Array:
         """Returns float32[rows, columns, len(sets)], 1 where a square is set."""

@@ -40,6 +40,19 @@ class BlackHoleState:
     ply: jax.Array  # int16[]
 
 
+_RULES = """\
+On a triangle of cells the players place their tiles 1, 2, 3, ... in turn, each
+on any empty cell; each player's next tile is the next number. One cell is left
+empty at the end: the hole.
+
+Whose tiles in the cells next to the hole have the lower sum has won. If the
+sums are equal, the cells two steps from the hole count, then those three steps
+from it, and so on; all equal: a draw.
+
+Moves: `a1` is the top; letters count along a row, numbers are rows.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class BlackHole(Game):
     """Black Hole on `rows` rows: N = rows (rows + 1) / 2 cells, K = (N - 1) / 2 tiles each.
@@ -55,6 +68,7 @@ class BlackHole(Game):
     max_plies: int = RULES_BOUND
     history: int = 1
 
+    rules = _RULES
     legend = "+3: the first player's tile 3; -3: the second's; .: an empty cell; ( ): the hole."
 
     def __post_init__(self):

@@ -33,6 +33,16 @@ class ConnectFourState:
     won: jax.Array  # bool[], the player who moved last has four in a row
 
 
+_RULES = """\
+The players drop a disc into one of seven columns in turn; it falls to the
+lowest free square of six. Four own discs in a row, upright, level or slanting,
+win; a full board without them is a draw.
+
+The first player's discs are red, X in the terminal, the second's yellow, O.
+Moves: `1` to `7`, the columns from the left.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class ConnectFour(Game):
     """Planes: my discs, their discs."""
@@ -42,6 +52,8 @@ class ConnectFour(Game):
     num_actions = _COLUMNS
     max_legal_actions = _COLUMNS
     observation_shape = (_ROWS, _COLUMNS, 2)
+    rules = _RULES
+    legend = "X: the first player's discs; O: the second's; .: a free square."
 
     def __post_init__(self):
         object.__setattr__(self, "max_plies", check_max_plies(self.max_plies, _ROWS * _COLUMNS))

@@ -66,16 +66,26 @@ class Game(abc.ABC):
     observation_shape: tuple[int, int, int]
     """(H, W, F)."""
     has_chance: bool = False
+    rules: str = ""
+    """The rules for people: what is done in a turn, how the game ends, what moves are called. Paragraphs, and lists
+    numbered `1. `; shown in the terminal, on the web page and in docs/games.md."""
     legend: str = ""
     """How `render`'s text is read, in one line for people; empty where it needs no word."""
 
     @property
     def rules_text(self) -> str:
-        """The rules, actions and planes in words: what the game's module and then its class say of themselves."""
-        module, own = inspect.getdoc(sys.modules[type(self).__module__]), vars(type(self)).get("__doc__")
+        """`rules`; of a game without them, what its file and then its class say of themselves at their tops."""
+        if self.rules:
+            return inspect.cleandoc(self.rules)
+        module = inspect.getdoc(sys.modules[type(self).__module__])
+        return "\n\n".join(filter(None, (module, self.class_text)))
+
+    @property
+    def class_text(self) -> str:
+        """What the class says of itself: its options, actions and planes."""
+        own = vars(type(self)).get("__doc__")
         # A dataclass without a text has its signature for one.
-        about = "" if own is None or own.startswith(f"{type(self).__name__}(") else inspect.cleandoc(own)
-        return "\n\n".join(filter(None, (module, about)))
+        return "" if own is None or own.startswith(f"{type(self).__name__}(") else inspect.cleandoc(own)
 
     @abc.abstractmethod
     def init(self, rng_key: jax.Array) -> State:
@@ -232,11 +242,20 @@ def game_id(name: str, game: Any, plies: int, named: Sequence[str] = ()) -> str:
         value = getattr(game, option.name)
         default = plies if option.name == "max_plies" else option.default
         if value != default and option.name not in named:
-            words.append(f"{option.name}={_option_text(value)}")
+            words.append(f"{option.name}={option_text(value)}")
     return ",".join(words)
 
 
-def _option_text(value: Any) -> str:
+def options_of(game: Any) -> dict[str, Any]:
+    """Returns a game's options and their values: the fields of its record that a word can set."""
+    if not dataclasses.is_dataclass(game):
+        return {}
+    values = {field.name: getattr(game, field.name) for field in dataclasses.fields(game) if field.init}
+    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
+
+
+def option_text(value: Any) -> str:
+    """Returns an option's value as a game's word has it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

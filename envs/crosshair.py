@@ -48,11 +48,35 @@ class CrosshairState:
     winner: jax.Array  # int8[], the player who joined their sides, -1 while nobody has
 
 
+Step = Callable[[Bits], Bits]
+"""Moves every square of a set one step in a direction."""
+
+
 class Placement(NamedTuple):
     """What placing a stone does."""
 
     mine: Bits  # the mover's stones afterwards
     flipped: Bits  # the enemy stones that changed colour
+
+
+_RULES = """\
+Red, the first player, joins the top row to the bottom row with its stones,
+Blue the left column to the right one. Stones are joined where they touch along
+a side, not at a corner. In a turn:
+
+1. Place a stone of your colour. On the first move, any square. After that, an
+   empty square in the row or the column of the stone that your opponent placed
+   last: the crosshair. Only if no square there is empty, any empty one.
+2. Pinch: where, right beside the stone just placed, above, below, left or
+   right, there is one enemy stone and right behind it one of yours, the enemy
+   stone turns to your colour.
+3. Crosscut: where four stones of a 2 x 2 square now lie like a checkerboard,
+   your two and the enemy's two, the enemy's two turn to your colour; in all
+   such squares at once, and again, until there is none.
+4. If your two sides are joined now, you have won.
+
+No game is a draw. Moves: `a1` (top left) to `g7`.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +92,7 @@ class Crosshair(Game):
     diagonal_pinch: bool = False  # also pinch along the four diagonals
     max_plies: int = RULES_BOUND
 
+    rules = _RULES
     legend = "R and B: stones; [ ]: the last one; +: the mover may place there; .: empty, the mover may not."
 
     def __post_init__(self):
@@ -103,7 +128,7 @@ class Crosshair(Game):
     def step(self, state: CrosshairState, action: jax.Array) -> CrosshairState:
         mover = self.to_move(state)
         mine, theirs = self._mine_and_theirs(state)
-        placed = self._place(mine, theirs, action)
+        placed = self._place(mine, theirs, self.grid.square(action))
         remaining = theirs & ~placed.flipped
         red_moved = mover == 0
         next_state = CrosshairState(
@@ -135,26 +160,24 @@ class Crosshair(Game):
     def observe(self, state: CrosshairState) -> jax.Array:
         mine, theirs = self._mine_and_theirs(state)
         legal = self._legal(state)
-        order = self.policy_index(state).astype(jnp.int32)  # a transposition is its own inverse
-        legal_here = self.grid.unpack(legal, order)
-        # Where no stone may go none is put (-1): cascades there would only make the wave loop longer.
-        placed = jax.vmap(lambda square: self._place(mine, theirs, square))(jnp.where(legal_here, order, -1))
-        flips = jax.vmap(lambda bits: bits.count())(placed.flipped)
-        planes = [
-            self.grid.unpack(mine, order),
-            self.grid.unpack(theirs, order),
-            legal_here,
-            flips.astype(jnp.float32) / 8,
-            order == state.last,
-            jnp.full(order.shape, state.ply.astype(jnp.float32) / self.num_actions),
-        ]
-        stacked = jnp.stack([plane.astype(jnp.float32) for plane in planes], axis=-1)
-        return stacked.reshape(self.observation_shape)
+        squares = (self.grid.places(order) for order in (np.arange(self.num_actions), self._transposed))
+        in_frame = select(self.to_move(state) == 0, *squares)
+
+        def board(bits: Bits) -> jax.Array:
+            return self.grid.unpack(bits, in_frame).astype(jnp.int32)
+
+        # Integers until the end: as sums of floats the same takes twice as long.
+        digits = [board(digit) << power for power, digit in enumerate(self._flips(mine, theirs, legal))]
+        flips = functools.reduce(jnp.add, digits)
+        last = self.grid.square(state.last)
+        planes = [board(mine), board(theirs), board(legal), flips, board(last), jnp.full_like(flips, state.ply)]
+        scale = (1, 1, 1, 8, 1, self.num_actions)
+        planes = [plane.astype(jnp.float32) / unit for plane, unit in zip(planes, scale, strict=True)]
+        return jnp.stack(planes, axis=-1).reshape(self.observation_shape)
 
     def policy_index(self, state: CrosshairState) -> jax.Array:
         squares = np.arange(self.num_actions, dtype=np.int16)
-        transposed = squares.reshape(self.size, self.size).T.reshape(-1)
-        return jnp.where(self.to_move(state) == 0, jnp.asarray(squares), jnp.asarray(transposed))
+        return jnp.where(self.to_move(state) == 0, jnp.asarray(squares), jnp.asarray(self._transposed, jnp.int16))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -186,6 +209,32 @@ class Crosshair(Game):
             lines.append(f"{r + 1:>2} {row}")
         return "\n".join(lines)
 
+    @functools.cached_property
+    def _transposed(self) -> np.ndarray:
+        """int32[squares], the square that lies at each of them once the board is transposed."""
+        return np.arange(self.num_actions, dtype=np.int32).reshape(self.size, self.size).T.reshape(-1)
+
+    @functools.cached_property
+    def _steps(self) -> list[tuple[Step, Step]]:
+        """The directions in which a stone pinches: the step there and the step back."""
+        grid = self.grid
+        straight: list[tuple[Step, Step]] = [(grid.north, grid.south), (grid.south, grid.north)]
+        straight += [(grid.east, grid.west), (grid.west, grid.east)]
+        return straight + (self._diagonals if self.diagonal_pinch else [])
+
+    @functools.cached_property
+    def _diagonals(self) -> list[tuple[Step, Step]]:
+        grid = self.grid
+
+        def corner(vertical: Step, horizontal: Step) -> Step:
+            return lambda bits: vertical(horizontal(bits))
+
+        return [
+            (corner(vertical, horizontal), corner(back_vertical, back_horizontal))
+            for vertical, back_vertical in ((grid.north, grid.south), (grid.south, grid.north))
+            for horizontal, back_horizontal in ((grid.east, grid.west), (grid.west, grid.east))
+        ]
+
     def _mine_and_theirs(self, state: CrosshairState) -> tuple[Bits, Bits]:
         red_moves = self.to_move(state) == 0
         return select(red_moves, state.red, state.blue), select(red_moves, state.blue, state.red)
@@ -197,22 +246,47 @@ class Crosshair(Game):
         squares = select((last >= 0) & cross.any(), cross, empty)
         return select(self.terminated(state), self.grid.empty(), squares)
 
-    def _place(self, mine: Bits, theirs: Bits, square: jax.Array) -> Placement:
+    def _flips(self, mine: Bits, theirs: Bits, legal: Bits) -> list[Bits]:
+        """Returns how many stones a move to each legal square flips, as a binary number: a set for each of its digits.
+
+        Pinches are found on all squares at once. Only where a crosscut follows a stone is placed to see what it flips,
+        on one such square a position at a time: one position in ten has one.
+        """
+        grid = self.grid
+        pinches = [back(theirs & back(mine)) for _, back in self._steps]
+        cut = grid.empty()
+        for vertical, back_vertical in (0, grid.south), (1, grid.north):
+            for horizontal, back_horizontal in (2, grid.west), (3, grid.east):
+                enemies = back_vertical(theirs) & ~pinches[vertical] & back_horizontal(theirs) & ~pinches[horizontal]
+                cut = cut | (back_vertical(back_horizontal(mine)) & enemies)
+        for pinched in pinches[4:]:  # a stone pinched along a diagonal may be the other half of a checkerboard
+            cut = cut | pinched
+        cut = cut & legal
+        digits = [grid.empty()] * max(self.num_actions.bit_length(), len(pinches).bit_length())
+        for pinched in pinches:
+            carried = pinched & legal & ~cut
+            for power in range(len(pinches).bit_length()):
+                digits[power], carried = digits[power] ^ carried, digits[power] & carried
+        powers = np.arange(len(digits), dtype=np.int32)
+
+        def look(carry: tuple[Bits, Bits]) -> tuple[Bits, Bits]:
+            left, found = carry
+            stone = grid.first(left)
+            flipped = self._place(mine, theirs, stone).flipped.count()
+            added = jax.vmap(lambda is_set: select(is_set, stone, grid.empty()))(flipped >> powers & 1 != 0)
+            return left & ~stone, found | added
+
+        # All digits are one array in the loop: as many arrays would be as many small programs in each turn of it.
+        nothing = jax.tree.map(lambda word: jnp.zeros((len(digits), *word.shape), word.dtype), cut)
+        found = jax.lax.while_loop(lambda carry: carry[0].any(), look, (cut, nothing))[1]
+        return [digit | jax.tree.map(lambda words, p=p: words[p], found) for p, digit in enumerate(digits)]
+
+    def _place(self, mine: Bits, theirs: Bits, stone: Bits) -> Placement:
         """Places a stone of the mover, pinches, then flips crosscuts in simultaneous waves until none is left."""
         grid = self.grid
-        stone = grid.square(square.astype(jnp.int32))
-        steps: list[tuple[Callable[[Bits], Bits], ...]] = [
-            (grid.north,),
-            (grid.south,),
-            (grid.east,),
-            (grid.west,),
-        ]
-        if self.diagonal_pinch:
-            steps += [(a, b) for a in (grid.north, grid.south) for b in (grid.east, grid.west)]
         flipped = grid.empty()
-        for step in steps:
-            between = functools.reduce(lambda bits, move: move(bits), step, stone)
-            anchor = functools.reduce(lambda bits, move: move(bits), step, between)
+        for step, _ in self._steps:
+            between, anchor = step(stone), step(step(stone))
             flipped = flipped | select((between & theirs).any() & (anchor & mine).any(), between, grid.empty())
 
         def crosscut(bits: tuple[Bits, Bits]) -> Bits:
@@ -240,7 +314,9 @@ class Crosshair(Game):
 
         def body(carry):
             reached, _ = carry
-            grown = grid.grow(grid.grow(reached) & mine) & mine
+            grown = reached
+            for _ in range(4):
+                grown = grid.grow(grown) & mine
             return grown, (grown ^ reached).any() & ~(grown & goal).any()
 
         reached, _ = jax.lax.while_loop(lambda carry: carry[1], body, (start, start.any() & goal.any()))

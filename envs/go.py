@@ -42,6 +42,23 @@ class GoState:
     passes: jax.Array  # int8[], passes since the last stone
 
 
+_RULES = """\
+Black, the first player, and White place stones in turn on the points of the
+board. Stones that touch along a line are one chain; a chain without an empty
+point beside it, a liberty, is taken off, the enemy's first. No move may leave
+its own chain without a liberty, and none may make a whole board that was there
+before (positional superko).
+
+Two passes one after the other end the game, or 2 N^2 moves on a board of N
+lines. A side's score is its stones and the empty points that touch only its
+stones (area). No stone is dead by agreement: take off before you pass what is
+dead. White gets komi, points for moving second.
+
+Black is X in the terminal, White O. Moves: `D4`, `pass`; columns have no I,
+rows count from below.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Go(Game):
     """Go on `size` x `size` points. Action = row * size + column, row 0 on top; the last action is the pass.
@@ -54,6 +71,9 @@ class Go(Game):
     komi: float = 7.5  # points that White gets for moving second; a whole number allows draws
     suicide: bool = False  # a move may take off its own chain of two stones or more
     max_plies: int = RULES_BOUND
+
+    rules = _RULES
+    legend = "X: Black's stones, who begins; O: White's; .: an empty point."
 
     def __post_init__(self):
         largest = len(_COLUMNS)

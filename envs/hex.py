@@ -55,6 +55,20 @@ class Placement(NamedTuple):
     joined: jax.Array  # bool[], the stone's chain touches both sides
 
 
+_RULES = """\
+On a rhombus of hexagons the first player (red, X in the terminal) joins the top
+row to the bottom row with its stones, the second player (blue, O) the left
+column to the right one. Any empty cell may be taken, stones stay as they are,
+and there is no draw.
+
+Who begins has an advantage. So the second player may answer the first stone by
+the move `swap`: that stone is mirrored at the board's long diagonal and becomes
+the second player's.
+
+Moves: `a1` to `k11`, `swap`.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Hex(Game):
     """Hex on a board of any size.
@@ -66,6 +80,9 @@ class Hex(Game):
     size: int = 11
     swap: bool = True
     max_plies: int = RULES_BOUND
+
+    rules = _RULES
+    legend = "X: the first player's stones; O: the second's; .: an empty cell."
 
     def __post_init__(self):
         if isinstance(self.size, bool) or not isinstance(self.size, int) or not 1 <= self.size <= _MAX_SIZE:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.bitboard import Bits, Grid
+from envs.bitboard import Bits, Grid, Places
 from envs.core import register_state
 
 FEWEST_COLUMNS = 17
@@ -51,6 +51,12 @@ class LongGrid(Grid):
         row, bit = self._place(index)
         return _long(jnp.where(self._is_row(row), bit, jnp.uint32(0)))
 
+    def first(self, bits: Bits) -> LongBits:
+        """Returns the set of the lowest square of `bits`; the empty set if there is none."""
+        rows = bits.words[0]
+        first = jnp.min(jnp.where(rows != 0, np.arange(self.rows, dtype=np.int32), self.rows))
+        return _long(jnp.where(self._is_row(first), rows & (~rows + 1), jnp.uint32(0)))
+
     def lines_through(self, square: jax.Array) -> LongBits:
         """Returns the row and the column of a square int32[]."""
         row, bit = self._place(square)
@@ -72,10 +78,16 @@ class LongGrid(Grid):
         """Moves every square one row up."""
         return _long(jnp.concatenate([bits.words[0][1:], jnp.zeros((1,), jnp.uint32)]))
 
-    def unpack(self, bits: Bits, order: jax.Array | np.ndarray | None = None) -> jax.Array:
+    def places(self, squares: jax.Array | np.ndarray) -> Places:
+        """Returns where squares int[...] lie: their row and their column."""
+        return Places(*divmod(squares.astype(np.uint32), np.uint32(self.columns)))
+
+    def unpack(self, bits: Bits, order: jax.Array | np.ndarray | Places | None = None) -> jax.Array:
         """Returns bool[len(order)]; entry i is square order[i] (default: all squares)."""
-        marked = ((bits.words[0][:, None] >> np.arange(self.columns, dtype=np.uint32)[None]) & 1).reshape(-1) != 0
-        return marked if order is None else marked[order]
+        if order is None:
+            return ((bits.words[0][:, None] >> np.arange(self.columns, dtype=np.uint32)[None]) & 1).reshape(-1) != 0
+        places = order if isinstance(order, Places) else self.places(order)
+        return (bits.words[0][places.word] >> places.bit) & 1 != 0
 
     def planes(self, *sets: Bits) -> jax.Array:
         """Returns float32[rows, columns, len(sets)], 1 where a square is set."""

@@ -57,6 +57,17 @@ class OthelloState:
     over: jax.Array  # bool[], neither side can place a disc
 
 
+_RULES = """\
+Black, the first player, and White have two discs each in the middle. A disc
+must be placed where it shuts in a line of enemy discs, without gaps, between
+itself and another own disc, in any of eight directions; all that are shut in
+change colour. Who has no such square passes, and only then. The game ends when
+neither side can move; most discs win.
+
+Black is X in the terminal, White O. Moves: `a1` (top left) to `h8`, `pass`.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Othello(Game):
     """Othello on a board of any even size. Planes: my discs, their discs."""
@@ -64,6 +75,7 @@ class Othello(Game):
     size: int = 8
     max_plies: int = RULES_BOUND
 
+    rules = _RULES
     legend = "X and O: discs, Black's and White's; +: the mover may place there; .: empty."
 
     def __post_init__(self):

@@ -43,6 +43,15 @@ class TicTacToeState:
     won: jax.Array  # bool[], the player who moved last has three in a row
 
 
+_RULES = """\
+The players mark one of nine squares in turn, the first player with X, the
+second with O. Three in a row, a column or a diagonal win; a full board without
+them is a draw.
+
+Moves: `a1` (top left) to `c3`.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class TicTacToe(Game):
     """Planes: my marks, their marks."""
@@ -52,6 +61,8 @@ class TicTacToe(Game):
     num_actions = 9
     max_legal_actions = 9
     observation_shape = (3, 3, 2)
+    rules = _RULES
+    legend = "X: the first player's marks; O: the second's; .: an empty square."
 
     def __post_init__(self):
         object.__setattr__(self, "max_plies", check_max_plies(self.max_plies, 9))

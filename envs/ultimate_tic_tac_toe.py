@@ -63,6 +63,20 @@ class UltimateTicTacToeState:
     won: jax.Array  # bool[], the player who moved last has three boards in a row
 
 
+_RULES = """\
+Nine small boards of tic-tac-toe are the squares of a large one. The first
+player marks X, the second O. A mark in a small board's cell sends the opponent
+to the small board at the same place of the large one; if that is won or full,
+to any that is open. The first mark may go anywhere.
+
+Three marks in line win a small board, three small boards in line win the game.
+A full board that nobody won counts for nobody; if all are closed and nobody has
+won, it is a draw.
+
+Moves: `a1` (top left) to `i9` over the whole page.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class UltimateTicTacToe(Game):
     """Planes of the 9 x 9 page: my marks, their marks, boards won by me, boards won by them, where a mark may go.
@@ -75,6 +89,7 @@ class UltimateTicTacToe(Game):
     num_actions = 81
     max_legal_actions = 81
     observation_shape = (9, 9, 5)
+    rules = _RULES
     legend = "X and O: marks; +: the mover may mark there; .: empty, the mover may not."
 
     def __post_init__(self):

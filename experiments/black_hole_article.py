@@ -28,42 +28,27 @@ import numpy as np
 import tyro
 
 import envs
-from azjax.checkpoint import Checkpoints
-from azjax.config import (
-    CheckpointConfig,
-    EvaluationConfig,
-    GateConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfPlayConfig,
-)
+from azjax.config import GateConfig, RunConfig
 from azjax.endgame import endgame_values, opening_values, policy_logits
 from azjax.expansion import row_bytes
 from azjax.openings import Opening
 from azjax.outside import AnyPlayer
 from azjax.perfect import kept_values
-from azjax.players import LoadedRun, make_player, run_player
+from azjax.players import make_player, run_player
 from azjax.presets import preset
 from azjax.rating import fit_ratings, score_interval
-from azjax.report import save_picture
 from azjax.rundir import RunDirectory, load_run
 from azjax.step import make_mesh
 from azjax.train import use_devices
 from envs.core import State
+from experiments.black_hole_report import draw, rows_of, table
+from experiments.black_hole_trainings import BUDGETS, GATES, configuration, holder, lengths, what_it_took
 from experiments.ledger import Ledger, results
 from experiments.paper_scale import PaperScale, show_plan
-from experiments.provenance import markdown, provenance, publish, say
+from experiments.provenance import merged, provenance, publish, say
 from experiments.trained import Stopped, trained
 
 RESULTS = Path(__file__).parent / "results" / "black_hole_article"
-GATES = {
-    "no gate": GateConfig(),
-    "gate 55 %": GateConfig(every=10, games=100, score=0.55),
-    "gate 60 % x 5": GateConfig(every=10, games=100, score=0.6, streak=5),
-}
 HISTORY = "history 4"
 MODES: dict[str, dict[str, str]] = {
     "policy, argmax": {"search": "policy"},
@@ -71,55 +56,8 @@ MODES: dict[str, dict[str, str]] = {
     "policy, top-p 0.9": {"search": "policy", "temperature": "1", "top_p": "0.9"},
 }
 """Players without a search, as options of a run's word; those that search are made for each number of simulations."""
-VALUE = {1.0: "won", 0.0: "drawn", -1.0: "lost"}
-
 PlayerFn = Callable[[], AnyPlayer]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Budget:
-    """How much is done."""
-
-    rows: tuple[int, ...]  # of the boards on which gates, history and players are compared
-    steps: int  # of each training; the shorter length is a quarter of it
-    lanes: int
-    plies: int  # of a step, in every lane
-    simulations: int  # in self-play
-    width: int  # of the network's layers
-    updates: int
-    batch: int
-    gate_every: int  # steps, the article's iterations
-    gate_games: int
-    numbers: tuple[int, ...]  # of simulations of the rated players
-    rollouts: int  # of plain UCT
-    games: int  # a pair in the ratings
-    proof_rows: int  # of the board whose first moves are proved
-    kept: int  # positions of five rows in which an agent's move is judged
-    first_ply: int  # of these positions
-    opening_games: int  # from the fifteen openings, against each opponent
-
-
-BUDGETS = {
-    "smoke": Budget(
-        rows=(5,), steps=4, lanes=16, plies=4, simulations=4, width=16, updates=2, batch=32, gate_every=2, gate_games=4,
-        numbers=(4, 8), rollouts=8, games=2, proof_rows=2, kept=24, first_ply=10, opening_games=30,
-    ),
-    "minutes": Budget(
-        rows=(6,), steps=240, lanes=256, plies=2, simulations=32, width=128, updates=4, batch=256, gate_every=10,
-        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=20, proof_rows=5, kept=200,
-        first_ply=3, opening_games=150,
-    ),
-    "hour": Budget(
-        rows=(6,), steps=800, lanes=256, plies=4, simulations=40, width=128, updates=8, batch=256, gate_every=10,
-        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=40, proof_rows=5, kept=400,
-        first_ply=3, opening_games=300,
-    ),
-    "full": Budget(
-        rows=(6, 9), steps=4000, lanes=1024, plies=4, simulations=100, width=128, updates=32, batch=256, gate_every=10,
-        gate_games=100, numbers=(40, 100, 400), rollouts=400, games=400, proof_rows=5, kept=2000,
-        first_ply=3, opening_games=900,
-    ),
-}  # fmt: skip
+PartFn = Callable[[], dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,38 +75,6 @@ class Options(PaperScale):
     """Where the runs are."""
     out: Path | None = None
     """Where the results go; experiments/results/black_hole_article, of budget smoke beside the runs."""
-
-
-def configuration(budget: Budget, rows: int, seed: int, gate: GateConfig, history: int = 1) -> RunConfig:
-    """Returns one training: the article's search and sampling of moves at a budget's size, AdamW for its SGD."""
-    if gate.every:
-        gate = dataclasses.replace(gate, every=budget.gate_every, games=budget.gate_games)
-    game = envs.make(f"black_hole,rows={rows},history={history}")
-    return RunConfig(
-        game=game.id,
-        seed=seed,
-        steps=budget.steps,
-        network=NetworkConfig(kind="mlp", width=budget.width),
-        search=SearchConfig(algorithm="puct", simulations=budget.simulations),
-        selfplay=SelfPlayConfig(
-            lanes=budget.lanes,
-            plies=budget.plies,
-            temperature=1.0,
-            temperature_plies=1000,
-            actor="best" if gate.every else "latest",
-        ),
-        replay=ReplayConfig(plies=max(64, game.max_plies + 1)),
-        learner=LearnerConfig(batch=budget.batch, updates=budget.updates, symmetry="training"),
-        gate=gate,
-        evaluation=EvaluationConfig(final_games=2, checkpoints=1, anchors=("random",)),
-        checkpoint=CheckpointConfig(every=max(1, budget.steps // 4), keep=2, keep_every=max(1, budget.steps // 4)),
-    )
-
-
-def holder(run: RunDirectory, step: int) -> LoadedRun:
-    """Returns the gate's holder, which makes the games of self-play."""
-    part = Checkpoints(run.checkpoints_path).load_part(step, ("best",))
-    return LoadedRun(run.read_config(), part["best"], step)
 
 
 def searching(numbers: Sequence[int]) -> dict[str, dict[str, str]]:
@@ -192,23 +98,36 @@ class Experiment:
 
     def run(self) -> int:
         """Does every part that was asked for and is not done; returns the exit status."""
-        asked = self.options.parts
-        todo: dict[str, Callable[[], dict[str, Any]]] = {"exact": self.exact} if "exact" in asked else {}
+        asked, plain = self.options.parts, {"no gate"}
+        compared = set(GATES) if "gates" in asked else set()
+        compared |= {*plain, HISTORY} if "history" in asked else set()
+        todo: dict[str, tuple[set[str], PartFn]] = {"exact": (plain, self.exact)} if "exact" in asked else {}
         for rows in self.options.rows or self.budget.rows:
-            if {"gates", "history"} & set(asked):
-                todo[f"trainings, {rows} rows"] = functools.partial(self.trainings, rows)
+            if compared:
+                # Rated together with what was compared before.
+                names = compared | self.done(name := f"trainings, {rows} rows")
+                todo[name] = (names, functools.partial(self.trainings, rows, names))
             if "players" in asked:
-                todo[f"players, {rows} rows"] = functools.partial(self.players, rows)
-        for name, part in todo.items():
-            path = self.folder / f"{name.replace(', ', '-').replace(' ', '-')}.json"
-            if not path.is_file():
+                todo[f"players, {rows} rows"] = (plain, functools.partial(self.players, rows))
+        for name, (names, part) in todo.items():
+            if not names <= self.done(name):
                 try:
-                    found = part()
+                    found = {**part(), **provenance()}
                 except Stopped as stopped:
                     return stopped.status
-                path.write_text(json.dumps({**found, **provenance()}, indent=2) + "\n", encoding="utf-8")
-            self.parts[name] = json.loads(path.read_text(encoding="utf-8"))
+                self.path(name).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            self.parts[name] = json.loads(self.path(name).read_text(encoding="utf-8"))
         return 0
+
+    def path(self, part: str) -> Path:
+        """Returns the file of what a part has found."""
+        return self.folder / f"{part.replace(', ', '-').replace(' ', '-')}.json"
+
+    def done(self, part: str) -> set[str]:
+        """Returns the trainings that a part has dealt with."""
+        path = self.path(part)
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"trainings": []}
+        return {one["training"] for one in found["trainings"]}
 
     def train(self, name: str, rows: int, gate: GateConfig, history: int = 1) -> RunDirectory:
         """Trains, or goes on.
@@ -266,11 +185,10 @@ class Experiment:
             "openings": matches,
         }
 
-    def trainings(self, rows: int) -> dict[str, Any]:
-        """Trains with each gate, and with history where asked for, and rates what came of it."""
-        asked = {name: (gate, 1) for name, gate in GATES.items()} if "gates" in self.options.parts else {}
-        if "history" in self.options.parts:
-            asked |= {"no gate": (GateConfig(), 1), HISTORY: (GateConfig(), 4)}
+    def trainings(self, rows: int, names: set[str]) -> dict[str, Any]:
+        """Trains with each gate of these names, or with history, and rates what came of it."""
+        known = {name: (gate, 1) for name, gate in GATES.items()} | {HISTORY: (GateConfig(), 4)}
+        asked = {name: training for name, training in known.items() if name in names}
         simulations = self.budget.numbers[min(1, len(self.budget.numbers) - 1)]
         options = searching([simulations])[f"PUCT {simulations}"]
         players: dict[str, PlayerFn] = {}
@@ -317,27 +235,6 @@ class Experiment:
         return {"title": title, "rows": rows, "games_a_pair": self.budget.games, "ratings": ratings.to_json()}
 
 
-def lengths(steps: int) -> tuple[int, int]:
-    """Returns the two lengths of training."""
-    return max(1, steps // 4), steps
-
-
-def what_it_took(name: str, run: RunDirectory) -> dict[str, Any]:
-    """Returns what a training took, and how often its gate opened."""
-    last = [row for row in run.rows() if "games_in_step" in row][-1]
-    gates = [row["gate"] for row in run.rows() if "gate" in row]
-    return {
-        "training": name,
-        "steps": last["step"],
-        "games": last["games"],
-        "simulations": last["simulations"],
-        "training_seconds": round(last["seconds"], 1),
-        "gate_seconds": round(last["evaluation_seconds"], 1),
-        "gate_matches": len(gates),
-        "gate_passed": sum(gate["passed"] for gate in gates),
-    }
-
-
 def by_seat(row: dict[str, Any], name: str) -> dict[str, Any]:
     """Returns a player's results as the one who moved first, and as the other."""
     found = {}
@@ -363,93 +260,6 @@ def tell(done: int, number: int) -> None:
     say(f"{done} of {number} replies to first moves are answered")
 
 
-def rows_of(parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns every measured number with its interval, a row each."""
-    rows: list[dict[str, Any]] = []
-
-    def add(part: str, player: str, measure: str, games: int, value: float, ends: Sequence[float | None]) -> None:
-        low, high = (None if end is None else round(end, 4) for end in ends)
-        rows.append(
-            {"part": part, "player": player, "measure": measure, "games": games, "value": round(value, 4)}
-            | {"low": low, "high": high}
-        )
-
-    for name, part in parts.items():
-        for player in part.get("ratings", {}).get("players", ()):
-            add(name, player["name"], "Elo", player["games"], player["elo"], player["ci95"])
-        for player, shares in part.get("kept", {}).items():
-            whole = shares[-1]
-            add(name, player, "value kept", whole["positions"], whole["share"], whole["ci95"])
-            if whole["critical"]:
-                share, ends = whole["critical_share"], whole["critical_ci95"]
-                add(name, player, "value kept, critical", whole["critical"], share, ends)
-        for match in part.get("openings", ()):
-            for seat in ("first", "second"):
-                found = match[seat]
-                games = found["wins"] + found["draws"] + found["losses"]
-                against = f"{part['agent']} against {match['opponent']}"
-                add(name, against, f"score, moving {seat}", games, found["score"], found["ci95"])
-    return rows
-
-
-def table(report: dict[str, Any]) -> str:
-    """Returns all parts in Markdown."""
-    text = "# The Black Hole article\n"
-    for name, part in report["parts"].items():
-        text += f"\n## {name}\n\n"
-        if "proof" in part:
-            proof = part["proof"]
-            worth = "; ".join(f"{' '.join(one['moves'])}: {VALUE[one['value']]}" for one in proof["openings"])
-            text += (
-                f"First moves of {proof['rows']} rows, those that are images of one another together, by alpha-beta to "
-                f"the end of every line: {worth} ({proof['seconds']:.0f} s).\n\n"
-            )
-        lines = [["player", "measure", "value", "95 % interval", "games or positions"], ["---"] * 5]
-        for row in rows_of({name: part}):
-            shown = "{:+.0f}" if row["measure"] == "Elo" else "{:.1%}"
-            ends = [None if row[end] is None else shown.format(row[end]) for end in ("low", "high")]
-            interval = "" if None in ends else "anchor" if row["low"] == row["high"] else f"{ends[0]} to {ends[1]}"
-            lines.append([row["player"], row["measure"], shown.format(row["value"]), interval, f"{row['games']:,}"])
-        text += markdown(lines)
-        lines = [
-            ["training", "steps", "games", "training, s", "gate matches, s", "gate matches", "passed"],
-            ["---"] * 7,
-        ]
-        for one in part["trainings"]:
-            numbers = (one["steps"], one["games"], one["training_seconds"], one["gate_seconds"])
-            counts = [f"{one['gate_matches']}", f"{one['gate_passed']}"] if one["gate_matches"] else ["", ""]
-            lines.append([one["training"], *(f"{number:,.0f}" for number in numbers), *counts])
-        text += "\n" + markdown(lines)
-        played = f", {part['games_a_pair']} games a pair, {part['title']}" if "ratings" in part else ""
-        text += (
-            f"\nBudget {part['budget']}, seed {part['seed']}{played}. {part['device']}, {part['cores']} cores, "
-            f"{part['date']}, commit {part['commit']}.\n"
-        )
-    return text
-
-
-def draw(path: Path, parts: dict[str, dict[str, Any]]) -> None:
-    """Draws the ratings, a panel each."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    rated = {name: part["ratings"]["players"][::-1] for name, part in parts.items() if "ratings" in part}
-    if not rated:
-        return
-    longest = max(map(len, rated.values()))
-    figure = Figure(figsize=(7 * len(rated), 1.2 + 0.3 * longest), dpi=110, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    for axes, (name, players) in zip(np.atleast_1d(figure.subplots(1, len(rated))), rated.items(), strict=True):
-        for height, player in enumerate(players):
-            low, high = (player["elo"] if end is None else end for end in player["ci95"])
-            axes.plot((low, high), (height, height), color="#0072B2", alpha=0.5, linewidth=3)
-            axes.plot(player["elo"], height, "o", color="#0072B2", markersize=4)
-        axes.set_yticks(range(len(players)), [player["name"] for player in players])
-        axes.set(xlabel="Elo, plain UCT = 0, with its 95 % interval", title=name)
-        axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    save_picture(path, canvas)
-
-
 def main(options: Options) -> int:
     """Trains (or goes on), measures and writes; returns the exit status."""
     use_devices(0)
@@ -461,9 +271,7 @@ def main(options: Options) -> int:
     if experiment.parts:
         done = {"budget": options.budget, "seed": options.seed}
         named = {f"{options.budget}, seed {options.seed}: {n}": {**p, **done} for n, p in experiment.parts.items()}
-        before = out / "results.json"
-        kept = json.loads(before.read_text(encoding="utf-8"))["parts"] if before.is_file() else {}
-        parts = kept | named
+        parts = merged(out, "parts", named)
         report = {"game": "black_hole", "parts": parts}
         publish(out, report, rows_of(parts), table(report), lambda path: draw(path, parts))
     return status

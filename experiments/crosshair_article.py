@@ -41,7 +41,7 @@ from azjax.train import train, use_devices
 from envs.core import Game
 from envs.game_files import read_games
 from experiments.paper_scale import plan_report, plan_text
-from experiments.provenance import markdown, provenance, publish, say
+from experiments.provenance import markdown, merged, publish, say, where
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_article"
 OURS = Path(__file__).parent / "results" / "crosshair_quick" / "results.json"
@@ -263,26 +263,26 @@ def table(report: dict[str, Any]) -> str:
     beside.append(
         [f"our recipe `quick`, {ours['training_seconds']:.0f} s of training: against {ours['opponent']}", score, last]
     )
-    held_out = [one["held_out"] for one in report["seeds"]]
+    seeds = report["seeds"].values()
+    held_out = [one["held_out"] for one in seeds]
     said = [f"{one['games']} games ({one['distinct']} distinct), {one['positions']:,} positions" for one in held_out]
     return (
         f"# The Crosshair article's recipe, budget {report['budget']}\n\n"
         + markdown(lines)
-        + f"\n{len(report['seeds'])} seeds. The score is of all seeds' games, with its 95 % interval; the other two"
+        + f"\n{len(seeds)} seeds. The score is of all seeds' games, with its 95 % interval; the other two"
         " are means over the seeds, and the lowest and the highest.\n\n"
         + markdown(beside)
-        + f"\nHeld out: {'; '.join(said)}. {report['game']}, {report['device']}, {report['cores']} cores,"
-        f" {report['date']}, commit {report['commit']}, seeds"
-        f" {', '.join(str(one['seed']) for one in report['seeds'])} (held-out games: each seed + 1). The stages'"
-        " seconds hold what other work on the machine took. Our recipe's score is the preset `quick`'s, of"
-        f" {ours['seeds']} seeds ({ours['date']}, commit {ours['commit']}).\n\n{plan_text(report['plan'])}\n"
+        + f"\nHeld out: {'; '.join(said)}. {report['game']}, seeds {', '.join(report['seeds'])} (held-out games: each"
+        f" seed + 1). {where(seeds)}. The stages' seconds hold what other work on the machine took. Our recipe's score"
+        f" is the preset `quick`'s, of {ours['seeds']} seeds ({ours['measured']})."
+        f"\n\n{plan_text(report['plan'])}\n"
     )
 
 
 def our_six_minutes() -> dict[str, Any]:
     """Returns the last row of experiments/crosshair_quick.py's committed results."""
     report = json.loads(OURS.read_text(encoding="utf-8"))
-    return report["pooled"][-1] | {name: report[name] for name in ("opponent", "date", "commit")}
+    return report["pooled"][-1] | {"opponent": report["opponent"], "measured": where(report["seeds"].values())}
 
 
 def draw(path: Path, report: dict[str, Any]) -> None:
@@ -294,7 +294,7 @@ def draw(path: Path, report: dict[str, Any]) -> None:
     steps = [row["generation"] for row in rows]
     figure = Figure(figsize=(12, 4), dpi=150, layout="constrained")
     for axes, name in zip(np.atleast_1d(figure.subplots(1, len(ARTICLE))), ARTICLE, strict=True):
-        for seed in report["seeds"]:
+        for seed in report["seeds"].values():
             values = [row[name] for row in seed["generations"]]
             axes.plot(steps, values, color="#0072B2", alpha=0.3, linewidth=1)
         value, low, high = (np.array([row[f"{name}{end}"] for row in rows]) for end in ("", "_low", "_high"))
@@ -317,19 +317,20 @@ def main(options: Options) -> int:
     if options.plan:
         print(plan_text(plan))
         return 0
-    first = options.runs / f"crosshair_article-{options.budget}"
-    seeds = []
+    first, found = options.runs / f"crosshair_article-{options.budget}", {}
     for seed in options.seeds:
         config = configuration(options.budget, seed)
         run = RunDirectory(first.with_name(f"{first.name}-{seed}") if seed else first)
         if status := train(config, run.path):
             return status
-        seeds.append(one_seed(config, run, options.budget))
+        found[f"{seed}"] = one_seed(config, run, options.budget)
+    out = options.out or (RESULTS if options.budget == "full" else first / "results")
+    by_seed = merged(out, "seeds", found)
+    seeds = [by_seed[name] for name in sorted(by_seed, key=int)]
     report = {
         "budget": options.budget,
         "game": config.game,
         "opponent": config.evaluation.anchors[-1],
-        **provenance(),
         "article": {"generations": ARTICLE, "seconds": ARTICLE_SECONDS, "plies": ARTICLE_LENGTH},
         "ours": our_six_minutes(),
         "plan": plan,
@@ -337,16 +338,10 @@ def main(options: Options) -> int:
         "red": red_shares(seeds),
         "plies": mean_lengths(seeds),
         "generations": pooled(seeds),
-        "seeds": seeds,
+        "seeds": {f"{seed['seed']}": seed for seed in seeds},
     }
-    out = options.out or (RESULTS if options.budget == "full" else first / "results")
-    publish(
-        out,
-        report,
-        [row for seed in seeds for row in seed["generations"]],
-        table(report),
-        lambda path: draw(path, report),
-    )
+    rows = [row for seed in seeds for row in seed["generations"]]
+    publish(out, report, rows, table(report), lambda path: draw(path, report))
     return 0
 
 

@@ -27,7 +27,7 @@ from azjax.rating import score_interval
 from azjax.rundir import RunDirectory, load_run
 from azjax.step import make_mesh
 from azjax.train import train, use_devices
-from experiments.provenance import markdown, provenance, publish, say
+from experiments.provenance import markdown, merged, publish, say, where
 
 RESULTS = Path(__file__).parent / "results" / "crosshair_quick"
 OPPONENT = {"full": "uct:400", "smoke": "uct:8"}
@@ -46,7 +46,7 @@ class Options:
     runs: Path = Path("runs")
     """Where the runs are."""
     out: Path | None = None
-    """Where the results go; budget full: experiments/results/crosshair_quick, else into the run."""
+    """Where the results go; budget full: experiments/results/crosshair_quick, else into the first run."""
 
 
 def configuration(budget: str, seed: int) -> RunConfig:
@@ -144,14 +144,13 @@ def table(report: dict[str, Any]) -> str:
             [str(row["step"]), f"{row['training_seconds']:.0f}", f"{row['selfplay_games']:,}", score, str(row["games"])]
         )
     last = report["pooled"][-1]["step"]
-    ends = [row for row in report["matches"] if row["step"] == last]
+    ends = [row for seed in report["seeds"].values() for row in seed["matches"] if row["step"] == last]
     seeds = "; ".join(f"seed {row['seed']}: {row['wins']}-{row['draws']}-{row['losses']}" for row in ends)
     return (
         "# Crosshair, preset quick\n\n"
         + markdown(lines)
         + f"\n95 % intervals; means over {len(ends)} seeds. Won-drawn-lost at step {last}, {seeds}. "
-        + f"{report['game']}, {report['device']}, {report['cores']} cores, {report['date']}, "
-        + f"commit {report['commit']}.\n"
+        + f"{report['game']}, {where(report['seeds'].values())}.\n"
     )
 
 
@@ -177,7 +176,7 @@ def draw(path: Path, report: dict[str, Any]) -> None:
 def main(options: Options) -> int:
     """Trains (or goes on), plays and writes; returns the exit status."""
     use_devices(0)
-    rows: list[dict[str, Any]] = []
+    found = {}
     name = "crosshair-quick" if options.budget == "full" else "crosshair_quick-smoke"
     opponent = OPPONENT[options.budget]
     for seed in options.seeds:
@@ -185,10 +184,11 @@ def main(options: Options) -> int:
         run = RunDirectory(options.runs / (f"{name}-{seed}" if seed else name))
         if status := train(config, run.path):
             return status
-        rows += matches(run, config, opponent, options.games)
-    report = {"game": config.game, "opponent": opponent, "seeds": list(options.seeds), **provenance()}
-    report |= {"pooled": pooled(rows), "matches": rows}
-    out = options.out or (RESULTS if options.budget == "full" else run.path / "results")
+        found[f"{seed}"] = {"matches": matches(run, config, opponent, options.games)}
+    out = options.out or (RESULTS if options.budget == "full" else options.runs / name / "results")
+    seeds = merged(out, "seeds", found)
+    rows = [row for seed in sorted(seeds, key=int) for row in seeds[seed]["matches"]]
+    report = {"game": config.game, "opponent": opponent, "pooled": pooled(rows), "seeds": seeds}
     publish(out, report, rows, table(report), lambda path: draw(path, report))
     return 0
 

@@ -13,6 +13,7 @@ Each game is a run of its own under --runs, and matches are kept beside it: run 
 """
 
 import dataclasses
+import functools
 import itertools
 import json
 import re
@@ -47,7 +48,7 @@ from azjax.step import make_mesh
 from azjax.train import use_devices
 from experiments.ledger import Ledger, Roster, results
 from experiments.paper_scale import PaperScale, show_plan
-from experiments.provenance import markdown, provenance, say, write_results
+from experiments.provenance import markdown, merged, provenance, publish, say, where
 from experiments.trained import Stopped, trained
 
 RESULTS = Path(__file__).parent / "results" / "figure_1"
@@ -274,7 +275,7 @@ def table(games: dict[str, dict[str, Any]]) -> str:
         if report["given_up"]:
             lost = sum(one["games"] for those in report["given_up"] for one in those)
             text += f"\n{lost} games were given up or forfeited, which results.json tells.\n"
-        text += f"\n{report['device']}, {report['cores']} cores, {report['date']}, commit {report['commit']}.\n"
+        text += f"\n{where([report])}.\n"
     return text
 
 
@@ -323,17 +324,12 @@ def main(options: Options) -> int:
             report = measure(options, word)
         except Stopped as stopped:
             return stopped.status
-        before = out / "results.json"
-        games = json.loads(before.read_text(encoding="utf-8"))["games"] if before.is_file() else {}
-        games[f"{word}, budget {options.budget}, seed {options.seed}"] = report
-        write_results(out, {"games": games}, rows_of(games), table(games))
-        draw(out / "results.png", games)
+        games = merged(out, "games", {f"{word}, budget {options.budget}, seed {options.seed}": report})
+        publish(out, {"games": games}, rows_of(games), table(games), functools.partial(draw, games=games))
         points = [EloPoint(**point) for point in report["points"]]
         others = {name: rated["elo"] for name, rated in report["anchors"].items()}
         (out / slug(word)).mkdir(exist_ok=True)
         write_training(out / slug(word), points, others, f"{word}, budget {options.budget}, seed {options.seed}")
-    print((out / "results.md").read_text(encoding="utf-8"))
-    say(f"wrote {out}")
     return 0
 
 

@@ -51,7 +51,7 @@ from azjax.train import use_devices
 from envs.core import Game
 from experiments.ledger import Ledger
 from experiments.paper_scale import plan_report, plan_text
-from experiments.provenance import markdown, provenance, publish, say
+from experiments.provenance import markdown, merged, publish, say, where
 from experiments.trained import Stopped, trained
 
 RESULTS = Path(__file__).parent / "results" / "figure_2"
@@ -211,10 +211,8 @@ def costs(
     return known
 
 
-def study(
-    options: Options, word: str, agent: LoadedRun, evaluations: tuple[int, ...], folder: Path
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Returns a game's rows, one for each search and number of evaluations, and what else is told of it."""
+def study(options: Options, word: str, agent: LoadedRun, evaluations: tuple[int, ...], folder: Path) -> dict[str, Any]:
+    """Returns what is told of a game, with a row for each search and number of evaluations."""
     game, outside = envs.make(word), OUTSIDE[options.budget]
     players = make_players(game, agent, evaluations, outside)
     pairs = list(pairings(evaluations, outside))
@@ -228,7 +226,6 @@ def study(
         name = name_of(search, number)
         found.append(
             {
-                "game": word,
                 "search": search,
                 "evaluations": number,
                 "evaluations_made": taken[name]["evaluations"],
@@ -237,15 +234,22 @@ def study(
                 **_rating_fields(rated[name]),
             }
         )
-    about = {
+    return {
+        "budget": options.budget,
+        "preset": agent.config.preset,
         "step": agent.step,
         "outside": {"player": outside, **_rating_fields(rated[outside])},
         "advantage": round(ratings.advantage, 1),
         "games": sum(match["games"] for match in matches),
         "distinct": sum(match["distinct"] for match in matches),
         "at_equal_evaluations": equal_matches(matches, evaluations),
+        "rows": found,
     }
-    return found, about
+
+
+def rows_of(games: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the rows of all games."""
+    return [{"game": word} | row for word, about in games.items() for row in about["rows"]]
 
 
 def _rating_fields(rating: PlayerRating) -> dict[str, Any]:
@@ -275,7 +279,7 @@ def table(report: dict[str, Any]) -> str:
     """Returns Elo, time and direct matches of every game in Markdown."""
     parts = ["# One network under three searches\n"]
     for word, about in report["games"].items():
-        those = {(row["search"], row["evaluations"]): row for row in report["rows"] if row["game"] == word}
+        those = {(row["search"], row["evaluations"]): row for row in about["rows"]}
         direct = {(row["search"], row["evaluations"]): row for row in about["at_equal_evaluations"]}
         numbers = sorted({number for _, number in those})
         lines = [["evaluations", *(f"{TITLES[search]}: Elo, ms a move" for search in SEARCHES)]]
@@ -293,16 +297,16 @@ def table(report: dict[str, Any]) -> str:
             made = ", ".join(f"{TITLES[s]} {those[s, numbers[-1]]['evaluations_made']:.0f}" for s in SEARCHES)
             timed = (
                 f"Of {numbers[-1]} evaluations a move in positions of random games took: {made}. Times: one game on one"
-                f" device, load average of the machine {min(loads):.1f} to {max(loads):.1f} on {report['cores']} cores."
+                f" device, load average of the machine {min(loads):.1f} to {max(loads):.1f} on {about['cores']} cores."
             )
         parts.append(
             f"## {word}\n\n"
             + markdown(lines)
             + f"\nElo with its 95 % interval, the policy alone at 0; {outside['player']} has {_elo(outside)}. Agent:"
-            f" step {about['step']} of {report['presets'][word]}. {about['games']:,} games, {about['distinct']:,}"
-            f" distinct in their matches; moving first is worth {about['advantage']:+.0f} Elo. {timed}\n"
+            f" step {about['step']} of {about['preset']}. {about['games']:,} games, {about['distinct']:,}"
+            f" distinct in their matches; moving first is worth {about['advantage']:+.0f} Elo. {timed}"
+            f" {where([about])}, seed 1.\n"
         )
-    parts.append(f"{report['device']}, {report['date']}, commit {report['commit']}, seed 1.\n")
     parts.append("".join(f"{plan_text(plan)}\n" for plan in report["plans"]))
     return "\n".join(parts)
 
@@ -324,9 +328,10 @@ def draw(path: Path, report: dict[str, Any]) -> None:
     canvas = FigureCanvasAgg(figure)
     panels = figure.subplots(len(words), 2, sharey="row", squeeze=False)
     for word, (left, right) in zip(words, panels, strict=True):
-        timed = any(row["seconds_a_move"] is not None for row in report["rows"] if row["game"] == word)
+        rows = report["games"][word]["rows"]
+        timed = any(row["seconds_a_move"] is not None for row in rows)
         for index, search in enumerate(SEARCHES):
-            those = [row for row in report["rows"] if (row["game"], row["search"]) == (word, search)]
+            those = [row for row in rows if row["search"] == search]
             elo = np.array([row["elo"] for row in those])
             low, high = (
                 np.array([e if row[end] is None else row[end] for row, e in zip(those, elo, strict=True)])
@@ -344,7 +349,7 @@ def draw(path: Path, report: dict[str, Any]) -> None:
                 axes.set_xscale("log")
             else:
                 axes.set(xlabel="seconds a move: not measured yet", xticks=[])
-        numbers = sorted({row["evaluations"] for row in report["rows"] if row["game"] == word})
+        numbers = sorted({row["evaluations"] for row in rows})
         left.set_xticks(numbers, [f"{number:,}" for number in numbers])
         left.minorticks_off()
         left.set(ylabel="Elo, the policy alone at 0")
@@ -358,13 +363,13 @@ def main(options: Options) -> int:
     words = options.games or GAMES[options.budget]
     plans = RESULTS / "plan.json"
     if options.plan:
-        found = [plan_report(configuration("paper", word)) for word in GAMES["paper"]]
-        print("".join(f"{plan_text(plan)}\n" for plan in found))
+        needs = [plan_report(configuration("paper", word)) for word in GAMES["paper"]]
+        print("".join(f"{plan_text(plan)}\n" for plan in needs))
         plans.parent.mkdir(parents=True, exist_ok=True)
-        save_json(plans, found)
+        save_json(plans, needs)
         return 0
     evaluations = options.evaluations or EVALUATIONS[options.budget]
-    report: dict[str, Any] = {"budget": options.budget, **provenance(), "presets": {}, "games": {}, "rows": []}
+    found = {}
     for word in words:
         config = configuration(options.budget, word)
         try:
@@ -372,15 +377,13 @@ def main(options: Options) -> int:
         except Stopped as stopped:
             return stopped.status
         agent = load_run(str(run.path), config.steps)
-        found, about = study(options, word, agent, evaluations, run.path)
-        report["presets"][word] = config.preset
-        report["games"][word] = about
-        report["rows"] += found
-    report["plans"] = json.loads(plans.read_text(encoding="utf-8")) if plans.is_file() else []
+        found[word] = study(options, word, agent, evaluations, run.path)
     out = options.out or (
         run_path("smoke", options.runs, words[0]) / "results" if options.budget == "smoke" else RESULTS
     )
-    publish(out, report, report["rows"], table(report), lambda path: draw(path, report))
+    games = merged(out, "games", found)
+    report = {"games": games, "plans": json.loads(plans.read_text(encoding="utf-8")) if plans.is_file() else []}
+    publish(out, report, rows_of(games), table(report), lambda path: draw(path, report))
     return 0
 
 

@@ -49,7 +49,7 @@ from azjax.solver import Solution, action_values, hash_states, look_up, solve_fr
 from azjax.step import make_mesh
 from azjax.train import use_devices
 from envs.core import Game, State
-from experiments.provenance import markdown, provenance, publish, say
+from experiments.provenance import markdown, merged, publish, say, where
 
 RESULTS = Path(__file__).parent / "results" / "noisy_values"
 SCALE = 0.5
@@ -240,67 +240,79 @@ def differences(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def table(report: dict[str, Any]) -> str:
-    """Returns the shares and the differences in Markdown."""
-    study = report["study"]
+def table(studies: dict[str, dict[str, Any]]) -> str:
+    """Returns the shares and the differences of every study in Markdown."""
+    return "# Exact values plus noise\n" + "".join(
+        f"\n## {found['study']['game']}, {name}\n\n{_study(found)}" for name, found in studies.items()
+    )
+
+
+def _study(found: dict[str, Any]) -> str:
+    study = found["study"]
     levels = study["noise"]
     lines = [["search", "evaluations", *(f"noise {level:g}" for level in levels)], ["---"] * (2 + len(levels))]
     of_case: dict[tuple[str, int], list[str]] = {}
-    for row in report["shares"]:
+    for row in found["shares"]:
         half = 100 * (row["high"] - row["low"]) / 2
         of_case.setdefault((row["search"], row["evaluations"]), []).append(f"{row['share']:.1%} ± {half:.1f}")
     lines += [[TITLES[search], str(number), *cells] for (search, number), cells in of_case.items()]
     for number in study["evaluations"]:
-        those = [row for row in report["differences"] if row["evaluations"] == number]
+        those = [row for row in found["differences"] if row["evaluations"] == number]
         cells = [
             f"{100 * row['difference']:+.1f} ({100 * row['low']:+.1f} to {100 * row['high']:+.1f})" for row in those
         ]
         lines.append(["PUCT - alpha-beta, points", str(number), *cells])
-    checked = report["compared_with_bitbully"]
+    checked = found["compared_with_bitbully"]
     said = "bitbully was not asked" if checked is None else f"bitbully gives the same values of all moves in {checked}"
     return (
-        f"# Exact values of {study['game']} plus noise\n\n"
-        + markdown(lines)
+        markdown(lines)
         + f"\nShares of {study['positions']:,} quiet critical positions after {study['ply']} plies of random games in"
         f" which the move keeps the exact value, {study['draws']} draws of the noise each; 95 % intervals. Noise:"
         f" standard deviation in units of the difference between a draw and a win, which is"
         f" {SCALE} in the evaluations; uniform policy; at most so many evaluations a move, without the root's."
-        f" {report['table']:,} positions were solved; {said}. {report['device']}, {report['cores']} cores,"
-        f" {report['date']}, commit {report['commit']}, seed {report['seed']}.\n"
+        f" {found['table']:,} positions were solved; {said}. {where([found])}.\n"
     )
 
 
-def draw(path: Path, report: dict[str, Any]) -> None:
-    """Draws the shares over the noise, a panel for each number of evaluations."""
-    numbers = report["study"]["evaluations"]
-    figure = Figure(figsize=(4 * len(numbers), 4), dpi=120, layout="constrained")
+def draw(path: Path, studies: dict[str, dict[str, Any]]) -> None:
+    """Draws the shares over the noise, a row for each study and a panel for each number of evaluations."""
+    width = max(len(found["study"]["evaluations"]) for found in studies.values())
+    figure = Figure(figsize=(4 * width, 4 * len(studies)), dpi=120, layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    panels = np.atleast_1d(figure.subplots(1, len(numbers), sharey=True))
-    for axes, number in zip(panels, numbers, strict=True):
-        for index, search in enumerate((*SEARCHES, ONE_PLY)):
-            those = [
-                row
-                for row in report["shares"]
-                if row["search"] == search and (search == ONE_PLY or row["evaluations"] == number)
-            ]
-            value, low, high = (np.array([row[name] for row in those]) for name in ("share", "low", "high"))
-            axes.errorbar(
-                [row["noise"] for row in those],
-                value,
-                (value - low, high - value),
-                color=COLORS[index],
-                marker=MARKERS[index],
-                capsize=3,
-                linestyle=":" if search == ONE_PLY else "-",
-                label=TITLES[search],
-            )
-        axes.set(xlabel="noise, draw to win = 1", title=f"{number} evaluations")
-        axes.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
-        tidy(axes)
-    panels[0].set(ylabel="moves that keep the exact value")
-    panels[0].legend(loc="best", frameon=False)
-    figure.suptitle(f"{report['study']['game']}: exact values plus noise, critical positions")
+    panels = figure.subplots(len(studies), width, sharey="row", squeeze=False)
+    for line, (name, found) in zip(panels, studies.items(), strict=True):
+        numbers = found["study"]["evaluations"]
+        for axes in line[len(numbers) :]:
+            axes.set_axis_off()
+        for axes, number in zip(line, numbers, strict=False):
+            _panel(axes, found["shares"], number)
+            axes.set(xlabel="noise, draw to win = 1", title=f"{name}: {number} evaluations")
+        line[0].set(ylabel=f"{found['study']['game']}: moves that keep the exact value")
+    panels[0, 0].legend(loc="best", frameon=False)
+    figure.suptitle("Exact values plus noise, critical positions")
     save_picture(path, canvas)
+
+
+def _panel(axes: Any, shares: list[dict[str, Any]], evaluations: int) -> None:
+    for index, search in enumerate((*SEARCHES, ONE_PLY)):
+        those = [
+            row
+            for row in shares
+            if row["search"] == search and (search == ONE_PLY or row["evaluations"] == evaluations)
+        ]
+        value, low, high = (np.array([row[name] for row in those]) for name in ("share", "low", "high"))
+        axes.errorbar(
+            [row["noise"] for row in those],
+            value,
+            (value - low, high - value),
+            color=COLORS[index],
+            marker=MARKERS[index],
+            capsize=3,
+            linestyle=":" if search == ONE_PLY else "-",
+            label=TITLES[search],
+        )
+    axes.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    tidy(axes)
 
 
 def compare(game: Game, asked: Asked) -> int | None:
@@ -328,17 +340,17 @@ def main(options: Options) -> int:
     say(f"{study.positions} critical positions; {len(asked.solution.values):,} positions solved")
     compared = compare(game, asked) if study.game == "connect_four" else None
     answers = ask_all(game, study, asked, directory / "asked.json")
-    report = {
+    found = {
         "study": dataclasses.asdict(study),
-        "seed": options.seed,
-        **provenance(),
         "table": len(asked.solution.values),
         "compared_with_bitbully": compared,
         "differences": differences(answers),
         "shares": shares(answers),
     }
     out = options.out or (RESULTS if options.budget == "full" else directory)
-    publish(out, report, report["shares"], table(report), lambda path: draw(path, report))
+    studies = merged(out, "studies", {f"{options.budget}, seed {options.seed}": found})
+    rows = [{"study": name} | row for name, known in studies.items() for row in known["shares"]]
+    publish(out, {"studies": studies}, rows, table(studies), lambda path: draw(path, studies))
     return 0
 
 

@@ -25,6 +25,26 @@ def provenance() -> dict[str, Any]:
     }
 
 
+def where(parts: Iterable[dict[str, Any]]) -> str:
+    """Returns device, cores, date and commit of what was found, each once."""
+    said = (f"{part['device']}, {part['cores']} cores, {part['date']}, commit {part['commit']}" for part in parts)
+    return "; ".join(dict.fromkeys(said))
+
+
+def merged(out: Path, field: str, found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns the parts that a folder's results.json has in a field, with those found now among them.
+
+    So the parts of an experiment can be done at different times. Each part has its own provenance: the one that it
+    says itself; what was published with it, where the part is as it was; else that of now.
+    """
+    path = out / "results.json"
+    parts = json.loads(path.read_text(encoding="utf-8")).get(field, {}) if path.is_file() else {}
+    for name, part in json.loads(json.dumps(found)).items():
+        if name not in parts or any(parts[name].get(key) != value for key, value in part.items()):
+            parts[name] = provenance() | part
+    return parts
+
+
 def write_results(out: Path, report: dict[str, Any], rows: list[dict[str, Any]], text: str) -> None:
     """Writes results.json (the report), results.csv (its rows) and results.md (its text) into a folder."""
     out.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ import re
 import runpy
 import shlex
 import sys
+import types
 from pathlib import Path
 
 import jax
@@ -67,9 +68,24 @@ def test_the_pages_game_with_a_die_keeps_the_contract(tmp_path):
     del sys.modules["nim"]  # later tests may have another
 
 
+def test_the_pages_board_game_keeps_the_contract(tmp_path):
+    text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class Gomoku(" in block]
+    (tmp_path / "gomoku.py").write_text(block, encoding="utf-8")
+    game = envs.make(f"{tmp_path / 'gomoku.py'}:GAME,size=5")
+    seen = check_game(game, thorough=False)
+    assert (seen.id, len(game.symmetries), game.max_plies) == ("gomoku,size=5", 8, 25)
+    state = game.init(jax.random.key(0))
+    for action in (0, 1, 6, 2, 12, 3, 18, 4):
+        state = game.step(state, jnp.int32(action))
+        assert not game.terminated(state)
+    assert game.returns(game.step(state, jnp.int32(24))).tolist() == [1.0, -1.0]  # a1 to e5
+    assert game.returns(game.step(state, jnp.int32(7))).tolist() == [0.0, 0.0]
+
+
 def test_the_pages_symmetry_is_one(tmp_path):
     text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "def symmetries(" in block]
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "columns[::-1]" in block]
     head = "import jax.numpy as jnp\nimport numpy as np\nfrom envs.core import Symmetry\n"
     (tmp_path / "symmetry.py").write_text(head + block, encoding="utf-8")
     identity, mirror = runpy.run_path(str(tmp_path / "symmetry.py"))["symmetries"].fget(None)
@@ -191,10 +207,24 @@ def test_the_architecture_names_every_file():
     assert [str(path.relative_to(ROOT)) for path in files if path.name not in text] == []
 
 
-def test_the_page_of_the_configuration_is_current():
-    spec = importlib.util.spec_from_file_location("configuration_page", ROOT / "docs/configuration.py")
+def writer(name: str) -> types.ModuleType:
+    """A program of docs/ that writes a page."""
+    spec = importlib.util.spec_from_file_location(f"page_of_{name}", ROOT / f"docs/{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_the_configuration_is_current():
+    module = writer("configuration")
     message = "configuration.md is not what azjax/config.py says: run python docs/configuration.py"
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), message
+
+
+def test_the_page_of_games_has_the_rules_that_the_games_tell():
+    module = writer("games")
+    text = module.PAGE.read_text(encoding="utf-8")
+    assert text == module.page(text), "games.md is not what the games say: run python docs/games.py"
+    for word in envs.available():
+        assert envs.make(word).rules_text in text

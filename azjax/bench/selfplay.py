@@ -134,7 +134,18 @@ def _theirs(config: RunConfig) -> functools.partial:
     """Returns mctx's policy with the run's constants."""
     search = config.search
     if search.algorithm == "gumbel":
-        return functools.partial(mctx.gumbel_muzero_policy, max_num_considered_actions=search.considered_actions)
+        # Without rescaling mctx takes Q from -1 to 1: twice as wide. What is added to all alike does not matter.
+        qtransform = functools.partial(
+            mctx.qtransform_completed_by_mix_value,
+            value_scale=search.c_scale if search.rescale_values else search.c_scale / 2,
+            maxvisit_init=search.c_visit,
+            rescale_values=search.rescale_values,
+        )
+        return functools.partial(
+            mctx.gumbel_muzero_policy,
+            max_num_considered_actions=search.considered_actions,
+            qtransform=qtransform,
+        )
     return functools.partial(
         mctx.muzero_policy,
         dirichlet_fraction=search.dirichlet_fraction,

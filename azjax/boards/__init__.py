@@ -5,7 +5,7 @@ draw_game(game, record)                 every position of a recorded game
 animate(draw_game(game, record))        the game as one animated picture
 """
 
-from azjax.boards.draw import draw, draw_game, draw_move, event_names, zones_of
+from azjax.boards.draw import draw, draw_game, draw_move, event_names, legend_of, zones_of
 from azjax.boards.drawing import Drawing, Zone
 from azjax.boards.marks import Mark, draw_marks
 from azjax.boards.movie import animate
@@ -20,5 +20,6 @@ __all__ = [
     "draw_marks",
     "draw_move",
     "event_names",
+    "legend_of",
     "zones_of",
 ]

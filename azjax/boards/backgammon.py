@@ -13,6 +13,11 @@ _BAR_X = _LEFT + 6 * _WIDE
 _OFF_X = _LEFT + 13 * _WIDE
 _BOTTOM = _TOP + 2 * _TALL + _MIDDLE
 _WIDTH, _HEIGHT = _OFF_X + 58, _BOTTOM + 24
+LEGEND = (
+    "Red is the first player's and goes from point 24 down to 1, blue the other way; borne-off checkers lie "
+    "on the right, hit ones on the bar. The dice that are still to be played lie in the middle; a ring marks "
+    "the checker moved last."
+)
 
 
 def draw(game: Backgammon, state: BackgammonState, before: BackgammonState | None, action: int | None) -> Drawing:

@@ -10,6 +10,11 @@ from envs.core import column_name
 _EMPTY = "#eceae4"
 _SHADES = ("#f6c343", "#f9d98a", "#fcebc0", "#fdf4dd")
 """Rings 1, 2, 3, and those farther out."""
+LEGEND = (
+    "Tiles count by their numbers; red is the first player's, blue the second's, and above stands "
+    "the tile that comes next. At the end the hole is black, the rings around it are the paler the farther "
+    "they are, and their sums stand below."
+)
 
 
 def draw(game: BlackHole, state: BlackHoleState, before: BlackHoleState | None, action: int | None) -> Drawing:

@@ -11,6 +11,7 @@ from envs.chess.state import ChessState, position_of
 
 _SQUARES = Squares(8, 8, 56)
 _LIGHT, _DARK, _LEFT, _REACHED = "#f0e6d2", "#b58b63", "#f3dd85", "#e5c445"
+LEGEND = "Lit: the squares that the last move left and reached."
 
 
 def draw(game: Chess, state: ChessState, before: ChessState | None, action: int | None) -> Drawing:

@@ -13,6 +13,9 @@ from envs.connect_four import ConnectFour, ConnectFourState
 _ROWS, _COLUMNS = 6, 7
 _SQUARES = Squares(_ROWS, _COLUMNS, 62, 10, 44)
 _WALL, _HOLE, _RED, _YELLOW = "#1f5fa8", "#e9f0f8", "#d6372b", "#f5c518"
+LEGEND = (
+    "Red is the first player's, yellow the second's. A black ring marks the last disc; at the end, every four in a row."
+)
 
 
 def draw(game: ConnectFour, state: ConnectFourState, before: ConnectFourState | None, action: int | None) -> Drawing:

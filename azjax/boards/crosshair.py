@@ -1,5 +1,6 @@
 """Crosshair: the row and the column of the last stone are lit, stones that changed colour are ringed."""
 
+from azjax.boards.chains import SIDES, joined
 from azjax.boards.drawing import Drawing
 from azjax.boards.squares import Squares, side_of
 from azjax.boards.svg import FIRST, LIT, MARK, PAPER, SECOND, circle, line, rect, ring
@@ -7,13 +8,18 @@ from envs.core import column_name
 from envs.crosshair import Crosshair, CrosshairState
 
 _EMPTY, _GRID = "#f3f1ec", "#c9c4b8"
+LEGEND = (
+    "Lit: the row and the column of the last stone (white cross), where the next one must go; every empty "
+    "square, if no square there is empty; at the end, the chain that has won. A stone with a ring has just "
+    "changed colour. The edges show who joins which sides."
+)
 
 
 def draw(game: Crosshair, state: CrosshairState, before: CrosshairState | None, action: int | None) -> Drawing:
     """Draws a position.
 
     The lit squares are those where the next stone may go: without an empty square on the last stone's row or column
-    that is every empty one.
+    that is every empty one. At the end they are the chain that joins two sides.
     """
     del action
     side = side_of(game.size)
@@ -27,9 +33,14 @@ def draw(game: Crosshair, state: CrosshairState, before: CrosshairState | None, 
 
     empty = [square for square in range(game.num_actions) if not red[square] and not blue[square]]
     bound = any(map(in_cross, empty))
+    chain = set()
+    if over:
+        stones = [divmod(s, game.size) for s in range(game.num_actions) if (blue if int(state.winner) else red)[s]]
+        chain = joined(stones, SIDES, game.size, across=bool(state.winner))
     parts = []
     for square in range(game.num_actions):
-        lit = not over and (in_cross(square) if bound else square in empty and last >= 0)
+        lit = in_cross(square) if bound else square in empty and last >= 0
+        lit = divmod(square, game.size) in chain if over else lit
         if lit:
             parts.append(squares.filled(square, LIT, stroke=_GRID))
     flipped = set()
@@ -51,7 +62,7 @@ def draw(game: Crosshair, state: CrosshairState, before: CrosshairState | None, 
     ground = [squares.filled(square, _EMPTY, stroke=_GRID) for square in range(game.num_actions)]
     ground += [rect(36, y, total, 6, FIRST, rx=2) for y in (28, 38 + total)]
     ground += [rect(x, 36, 6, total, SECOND, rx=2) for x in (28, 38 + total)]
-    ground.append(Squares(game.size, game.size, side, 30, 30).labels(column_name, lambda number: str(number + 1)))
+    ground.append(squares.labels(column_name, lambda number: str(number + 1), away=6))
     return Drawing(
         width=total + 50,
         height=total + 50,

@@ -28,8 +28,8 @@ _ARTISTS = {
 }
 """A game's module and the file that draws it; any other game is drawn from its text.
 
-A file has draw(game, state, before, action) -> Drawing and, where a move is several zones chosen one by one,
-path(game, state, action) -> tuple[str, ...]; states are numpy arrays.
+A file has LEGEND, how its pictures are read; draw(game, state, before, action) -> Drawing and, where a move is several
+zones chosen one by one, path(game, state, action) -> tuple[str, ...]; states are numpy arrays.
 """
 
 
@@ -49,6 +49,11 @@ def draw_move(game: Game, state: State, before: State | None, action: int | None
     """
     state, before = jax.device_get((state, before))
     return _artist(game).draw(game, state, before, action)
+
+
+def legend_of(game: Game) -> str:
+    """Returns how the pictures of a game are read, in a few sentences; of one drawn from its text, its own legend."""
+    return getattr(_artist(game), "LEGEND", game.legend)
 
 
 def zones_of(game: Game, state: State, actions: Sequence[int]) -> list[tuple[str, ...]]:

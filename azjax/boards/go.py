@@ -9,6 +9,10 @@ from azjax.boards.svg import MUTED, circle, line, rect, tag, text
 from envs.go import Go, GoState
 
 _WOOD, _LINE, _BLACK, _WHITE = "#e3b96b", "#5b4420", "#161616", "#fbfbf8"
+LEGEND = (
+    "A ring marks the last stone. At the end a small square on an empty point shows whose it is, and the "
+    "score stands below."
+)
 
 
 def draw(game: Go, state: GoState, before: GoState | None, action: int | None) -> Drawing:

@@ -4,16 +4,21 @@ import math
 
 import numpy as np
 
+from azjax.boards.chains import HEXAGON, joined
 from azjax.boards.drawing import Drawing, Zone
-from azjax.boards.svg import FIRST, MUTED, PAPER, SECOND, circle, points, polygon, tag, text
+from azjax.boards.svg import FIRST, LIT, MUTED, PAPER, SECOND, circle, points, polygon, tag, text
 from envs.core import column_name
 from envs.hex import Hex, HexState
 
 _EMPTY, _EDGE = "#f1eee7", "#8d8676"
+LEGEND = (
+    "Red is the first player's, blue the second's; each joins the two sides of its colour. A white dot marks "
+    "the last stone; lit, at the end: the chain that has won."
+)
 
 
 def draw(game: Hex, state: HexState, before: HexState | None, action: int | None) -> Drawing:
-    """Draws a position; the last stone has a dot."""
+    """Draws a position; the last stone has a dot, the chain that has won is lit."""
     del before, action
     size = game.size
     across = min(46.0, 520 / (1.5 * size))  # from side to side of a hexagon
@@ -68,6 +73,13 @@ def draw(game: Hex, state: HexState, before: HexState | None, action: int | None
         ground.append(text(x, y, i + 1, min(14, 0.4 * across), MUTED))
     signs = np.sign(np.asarray(state.chains).astype(int)) * (1 - 2 * (int(state.ply) % 2))
     parts = []
+    chain = set()
+    for sign in (1, -1):
+        stones = [divmod(int(cell), size) for cell in np.flatnonzero(signs == sign)]
+        chain |= joined(stones, HEXAGON, size, across=sign < 0)
+    parts += [
+        polygon([corner(row, column, turn) for turn in range(6)], LIT, stroke=_EDGE) for row, column in sorted(chain)
+    ]
     for cell in np.flatnonzero(signs):
         x, y = middle(*divmod(int(cell), size))
         parts.append(circle(x, y, 0.41 * across, FIRST if signs[cell] > 0 else SECOND))

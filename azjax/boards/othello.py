@@ -7,6 +7,7 @@ from envs.core import column_name
 from envs.othello import Othello, OthelloState
 
 _FELT, _LINE, _BLACK, _WHITE = "#2f8f5b", "#1d5f3b", "#1b1b1b", "#fafafa"
+LEGEND = "A yellow dot marks the last disc, a yellow ring each disc that it turned."
 
 
 def draw(game: Othello, state: OthelloState, before: OthelloState | None, action: int | None) -> Drawing:

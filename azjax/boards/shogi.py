@@ -14,6 +14,11 @@ _SQUARES = Squares(9, 9, _SIDE, _HAND + 12, 28)
 _WOOD, _LINE, _PIECE, _PROMOTED, _MOVED = "#edcf94", "#6b4c1e", "#f8e7bf", "#c0271b", "#f6e08a"
 _RIGHT = _SQUARES.left + 9 * _SIDE + 26
 _BOTTOM = _SQUARES.top + 9 * _SIDE
+LEGEND = (
+    "Letters: P pawn, L lance, N knight, S silver, G gold, B bishop, R rook, K king; red with +: promoted. "
+    "Black's pieces point up. Beside the board lie the pieces in hand, with their number. Lit: the squares "
+    "that the last move left and reached."
+)
 
 
 def draw(game: Shogi, state: ShogiState, before: ShogiState | None, action: int | None) -> Drawing:

@@ -43,15 +43,15 @@ class Squares:
         """Returns a square in a colour."""
         return rect(*self.corner(index), self.side, self.side, fill, **attributes)
 
-    def labels(self, column_of: Callable[[int], str], row_of: Callable[[int], str]) -> str:
-        """Returns the names of columns above and of rows to the left."""
+    def labels(self, column_of: Callable[[int], str], row_of: Callable[[int], str], away: float = 0) -> str:
+        """Returns the names of columns above and of rows to the left, farther `away` where something lies between."""
         size = min(14, 0.5 * self.side)
         above = [
-            text(self.left + (column + 0.5) * self.side, self.top - 12, column_of(column), size, MUTED)
+            text(self.left + (column + 0.5) * self.side, self.top - 12 - away, column_of(column), size, MUTED)
             for column in range(self.columns)
         ]
         beside = [
-            text(self.left - 13, self.top + (row + 0.5) * self.side, row_of(row), size, MUTED)
+            text(self.left - 13 - away, self.top + (row + 0.5) * self.side, row_of(row), size, MUTED)
             for row in range(self.rows)
         ]
         return "".join(above + beside)

@@ -11,6 +11,7 @@ from envs.tic_tac_toe import TicTacToe, TicTacToeState
 
 _SQUARES = Squares(3, 3, 110)
 _LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+LEGEND = "Lit: the last mark; at the end, the three in a row."
 
 
 def draw(game: TicTacToe, state: TicTacToeState, before: TicTacToeState | None, action: int | None) -> Drawing:

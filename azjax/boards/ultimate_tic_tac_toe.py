@@ -10,6 +10,10 @@ from envs.ultimate_tic_tac_toe import UltimateTicTacToe, UltimateTicTacToeState
 _SIDE = 48
 _PAGE = Squares(9, 9, _SIDE)
 _THIN, _PALE_FIRST, _PALE_SECOND, _CLOSED = "#c9c4b8", "#f6d5d1", "#d3e2f4", "#e4e2dc"
+LEGEND = (
+    "Lit: where the next mark may go. A frame marks the last one. A large mark shows who won a small board; a "
+    "grey board is full, and nobody won it."
+)
 
 
 def draw(

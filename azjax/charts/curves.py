@@ -54,7 +54,10 @@ def draw_curves(
     if not ys:
         parts.append(text(_WIDTH / 2, height / 2, "nothing yet", 14, MUTED))
         return frame(_WIDTH, height, title, "".join(parts))
-    x_low, x_high = min(xs), max(max(xs), min(xs) + 1e-9)
+    x_low, x_high = min(xs), max(xs)
+    if x_low == x_high:
+        x_low, x_high = x_low - 1, x_high + 1
+    x_least = 1.0 if all(float(x).is_integer() for x in xs) else 0.0
     y_low, y_high = y_range or (min([*ys, 0.0] if from_zero else ys), max(ys))
     if y_high - y_low < 1e-9 * max(abs(y_high), 1):
         y_low, y_high = y_low - 0.5, y_high + 0.5
@@ -71,7 +74,7 @@ def draw_curves(
         y = at(x_low, value)[1]
         parts.append(line(_LEFT, y, _WIDTH - _RIGHT, y, "#e4e4e0"))
         parts.append(text(_LEFT - 6, y, _short(value), 11, MUTED, text_anchor="end"))
-    for value in _ticks(x_low, x_high, 6):
+    for value in _ticks(x_low, x_high, 6, x_least):
         parts.append(text(at(value, y_low)[0], height - _BOTTOM + 12, _short(value), 11, MUTED))
     parts.append(text(_LEFT + wide / 2, height - 10, x_label, 12, MUTED))
     if marker is not None and x_low <= marker <= x_high:
@@ -122,9 +125,9 @@ def _legend(curves: Sequence[Curve], title: str) -> tuple[list[str], int]:
     return parts, 0 if beside else y - 16
 
 
-def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Returns round numbers between two ends."""
-    rough = (high - low) / most
+def _ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]:
+    """Returns round numbers between two ends, at least so far apart."""
+    rough = max((high - low) / most, least)
     unit = 10 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)

@@ -18,7 +18,7 @@ def list_games(options: Games) -> int:
     if options.game is None:
         _print_names(options.json)
         return 0
-    from envs.core import Game, state_bytes
+    from envs.core import Game, option_text, options_of, state_bytes
 
     game: Game = envs.make(options.game)
     facts: dict[str, Any] = {
@@ -38,18 +38,13 @@ def list_games(options: Games) -> int:
         print(json.dumps(facts | {"rules": game.rules_text, "legend": game.legend}))
         return 0
     legend = f"In azjax play: {game.legend}" if game.legend else ""
-    for paragraph in filter(None, (game.rules_text, legend)):
+    # Without rules of its own, the class's text is among them.
+    for paragraph in filter(None, (game.rules_text, legend, game.class_text if game.rules else "")):
         print(f"{paragraph}\n")
-    _print_facts(facts | {"options": ", ".join(f"{name}={_text(value)}" for name, value in facts["options"].items())})
+    _print_facts(
+        facts | {"options": ", ".join(f"{name}={option_text(value)}" for name, value in facts["options"].items())}
+    )
     return 0
-
-
-def options_of(game: Any) -> dict[str, Any]:
-    """Returns a game's options and their values: the fields of its record that a word can set."""
-    if not dataclasses.is_dataclass(game):
-        return {}
-    values = {field.name: getattr(game, field.name) for field in dataclasses.fields(game) if field.init}
-    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
 
 
 def checked(game: Any) -> dict[str, Any]:
@@ -94,7 +89,3 @@ def _print_facts(facts: dict[str, Any]) -> None:
             f"{checked['mean_legal_actions']:.1f} legal actions; the first player scores "
             f"{checked['first_player_share']:.0%}, {checked['draws']} drawn, {checked['truncated']} cut off"
         )
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

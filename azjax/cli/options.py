@@ -132,6 +132,9 @@ class Serve:
     """A run to offer besides those in runs/."""
     game: Annotated[str | None, arg(metavar="GAME")] = None
     """A game of one's own to offer, with the runs trained for it: FILE.py:NAME, whose code is run."""
+    player: Annotated[tuple[str, ...], arg(metavar="PLAYER ...")] = ()
+    """More opponents to offer, by their words: gtp:gnugo,level=1, uci:stockfish,nodes=100, solver,
+    alphabeta:runs/NAME. The page starts no program that is not named here."""
     port: int = 8765
     """Of the server; 0: any that is free."""
 

@@ -1,5 +1,6 @@
 """azjax serve."""
 
+import contextlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -24,7 +25,9 @@ def serve(options: Serve) -> int:
 
     use_devices(1)  # one position at a time: more devices would only wait
     runs = () if options.run is None else (options.run,)
-    roster = Roster(RUNS, runs, () if options.game is None else (options.game,))
+    games = () if options.game is None else (options.game,)
+    roster = Roster(RUNS, runs, games, options.player)
     for name, why in roster.closed().items():
         print(f"azjax: run {name!r}: {ascii(why)[1:-1]}", file=sys.stderr)
-    return serve(roster, options.port)
+    with contextlib.closing(roster.guests):
+        return serve(roster, options.port)

@@ -1,6 +1,7 @@
 """Tree search, batched over games: `search` and the policies built on it, with mctx's types and results."""
 
 from azjax.search.alphabeta import AlphaBeta, alphabeta_search
+from azjax.search.gumbel import QTransform, completed_qvalues
 from azjax.search.loop import search
 from azjax.search.model import Model, game_model, random_action, rollout_model
 from azjax.search.policy import (
@@ -22,6 +23,7 @@ __all__ = [
     "Look",
     "Model",
     "Nodes",
+    "QTransform",
     "Rule",
     "Simulation",
     "Slotted",
@@ -30,6 +32,7 @@ __all__ = [
     "action_of",
     "alphabeta_search",
     "begin_search",
+    "completed_qvalues",
     "dirichlet_noise",
     "first_argmax",
     "game_model",

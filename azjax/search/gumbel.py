@@ -26,13 +26,15 @@ def completed_qvalues(
     *,
     value_scale: float = 0.1,
     maxvisit_init: float = 50.0,
+    rescale: bool = True,
     epsilon: float = 1e-8,
 ) -> jax.Array:
-    """Computes sigma(completed Q), float32[A]: `mctx.qtransform_completed_by_mix_value` with its defaults.
+    """Computes sigma(completed Q), float32[A]: with its defaults `mctx.qtransform_completed_by_mix_value`.
 
     An action never taken gets the mixed value (the paper's appendix D): the node's own evaluation averaged with the
-    prior-weighted Q of the actions taken, by their visits. Then all are brought to [0, 1] and scaled by
-    value_scale * (maxvisit_init + largest visit count).
+    prior-weighted Q of the actions taken, by their visits. Then all are brought to [0, 1], by `rescale` such that the
+    node's lowest is 0 and its highest 1, else from [-1, 1], and scaled by c_scale (c_visit + largest visit count), the
+    paper's names for `value_scale` and `maxvisit_init`.
     """
     visits = tree.children_visits[node_index].astype(jnp.float32)
     qvalues = tree.qvalues(node_index)
@@ -45,7 +47,7 @@ def completed_qvalues(
     mixed = (tree.raw_values[node_index] + total * mean_taken) / (total + 1)
     completed = jnp.where(taken, qvalues, mixed)
     lowest, highest = jnp.min(completed), jnp.max(completed)
-    rescaled = (completed - lowest) / jnp.maximum(highest - lowest, epsilon)
+    rescaled = (completed - lowest) / jnp.maximum(highest - lowest, epsilon) if rescale else (completed + 1) / 2
     return value_scale * (maxvisit_init + jnp.max(visits)) * rescaled
 
 

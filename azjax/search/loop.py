@@ -32,22 +32,22 @@ from azjax.search.tree import (
     put_edge,
     put_node,
     take,
+    take_edge,
 )
 
 
 class Walk(NamedTuple):
     """One way down in every game, D = max_depth levels; entries past a game's own length are left over, not used.
 
-    The arrays are the loop's scratch space, allocated once. On the way up `values` become the nodes' new values.
+    The arrays are the loop's scratch space, allocated once.
     """
 
-    nodes: jax.Array  # int32[D, B]
-    actions: jax.Array  # int32[D, B], taken at the node
+    edges: jax.Array  # int32[D, B], taken at each level: (node * B + lane) * A + action
     visits: jax.Array  # int32[D, B], of the node
-    values: jax.Array  # float32[D, B], of the node
-    rewards: jax.Array  # float32[D, B], of the edge taken, where its child existed
+    values: jax.Array  # float32[D, B], of the node; on the way up its new value
+    rewards: jax.Array  # float32[D, B], of the edge, where its child existed
     discounts: jax.Array  # float32[D, B]
-    qvalues: jax.Array  # float32[D, B], of the edge taken, new; written on the way up
+    qvalues: jax.Array  # float32[D, B], of the edge, new; written on the way up
     length: jax.Array  # int32[B], edges taken, at least 1
     child: jax.Array  # int32[B], where the last edge leads, NO_NODE if nowhere yet
     raw_value: jax.Array  # float32[B], of that child
@@ -203,8 +203,8 @@ def grow(
         # The split is mctx's, so that a random recurrent_fn draws what it would draw there.
         rng_key, _, expand_key = jax.random.split(rng_key, 3)
         walk = walk_down(tree, walk, lanes, max_depth)
-        parent, action = walk.last(walk.nodes), walk.last(walk.actions)
-        embedding = jax.tree.map(lambda leaf: take(leaf, flat_node(tree, parent, lanes)), tree.embeddings)
+        flat_parent, action = jnp.divmod(walk.last(walk.edges), num_actions)
+        embedding = jax.tree.map(lambda leaf: take(leaf, flat_parent), tree.embeddings)
         output, embedding = recurrent_fn(params, expand_key, action, embedding)
         chex.assert_shape(output.prior_logits, (batch_size, num_actions))
         chex.assert_shape([output.value, output.reward, output.discount], (batch_size,))
@@ -224,9 +224,9 @@ def settle(
     selection: Selection,
 ) -> tuple[GrowingTree, Walk]:
     """Ends a simulation: adds `node` int32[] to every game whose walk left the tree, backs up, and chooses anew."""
-    batch_size = tree.node_visits.shape[1]
+    _, batch_size, num_actions = tree.prior_logits.shape
     lanes = jnp.arange(batch_size, dtype=jnp.int32)
-    parent, action = walk.last(walk.nodes), walk.last(walk.actions)
+    edge = walk.last(walk.edges)
     is_new = walk.child == NO_NODE
     walk = _back_up(
         walk,
@@ -234,15 +234,16 @@ def settle(
         leaf_reward=jnp.where(is_new, output.reward, walk.last(walk.rewards)),
         leaf_discount=jnp.where(is_new, output.discount, walk.last(walk.discounts)),
     )
+    parent, action = edge // (batch_size * num_actions), edge % num_actions
     tree = _add_node(tree, node, is_new, parent, action, output, embedding)
     tree = tree._replace(next_action=put_node(tree.next_action, node, selection.fresh(output, walk.length)))
     leaf = jnp.where(is_new, node, walk.child).astype(jnp.int32)
     flat_leaf = flat_node(tree, leaf, lanes)
     tree = tree._replace(
-        children=put_edge(tree.children, flat_node(tree, parent, lanes), action, leaf),
+        children=put_edge(tree.children, edge, leaf),
         node_visits=put(tree.node_visits, flat_leaf, take(tree.node_visits, flat_leaf) + 1),
     )
-    tree = _write_level(tree, walk, jnp.zeros_like(lanes), lanes, jnp.ones_like(is_new))
+    tree = _write_level(tree, walk, lanes, jnp.ones_like(is_new))
     tree = selection.at_root(tree)
     return _write_inside(tree, walk, selection.walked), walk
 
@@ -251,48 +252,45 @@ def room(batch_size: int, max_depth: int) -> Walk:
     integers = jnp.zeros((max_depth, batch_size), jnp.int32)
     floats = jnp.zeros((max_depth, batch_size), jnp.float32)
     nowhere = jnp.full((batch_size,), NO_NODE, jnp.int32)
-    return Walk(
-        integers, integers, integers, floats, floats, floats, floats, jnp.zeros_like(nowhere), nowhere, floats[0]
-    )
+    return Walk(integers, integers, floats, floats, floats, floats, jnp.zeros_like(nowhere), nowhere, floats[0])
 
 
 def walk_down(tree: GrowingTree, walk: Walk, lanes: jax.Array, max_depth: int) -> Walk:
     """Follows next_action from the root of every game to a missing child, a terminal node or max_depth."""
+    num_actions = tree.prior_logits.shape[2]
 
     def down(carry: tuple[Walk, jax.Array, jax.Array, jax.Array]) -> tuple[Walk, jax.Array, jax.Array, jax.Array]:
-        walk, node, walking, depth = carry
-        flat = flat_node(tree, node, lanes)
-        action = take(tree.next_action, flat)
-        child = merged_edge(tree.children, flat, action)
+        walk, flat, walking, depth = carry
+        edge = flat * num_actions + take(tree.next_action, flat)
+        child = take_edge(tree.children, edge)
         flat_child = flat_node(tree, jnp.maximum(child, ROOT), lanes)
         discount = take(tree.discounts, flat_child)
         walk = Walk(
-            nodes=walk.nodes.at[depth].set(node),
-            actions=walk.actions.at[depth].set(action),
-            visits=walk.visits.at[depth].set(take(tree.node_visits, flat)),
-            values=walk.values.at[depth].set(take(tree.node_values, flat)),
-            rewards=walk.rewards.at[depth].set(take(tree.rewards, flat_child)),
-            discounts=walk.discounts.at[depth].set(discount),
+            edges=_put_level(walk.edges, depth, edge),
+            visits=_put_level(walk.visits, depth, take(tree.node_visits, flat)),
+            values=_put_level(walk.values, depth, take(tree.node_values, flat)),
+            rewards=_put_level(walk.rewards, depth, take(tree.rewards, flat_child)),
+            discounts=_put_level(walk.discounts, depth, discount),
             qvalues=walk.qvalues,
             length=walk.length + walking,
             child=jnp.where(walking, child, walk.child),
             raw_value=jnp.where(walking, take(tree.raw_values, flat_child), walk.raw_value),
         )
         walking = walking & (child != NO_NODE) & (discount != 0) & (depth + 1 < max_depth)
-        return walk, jnp.where(walking, child, node), walking, depth + 1
+        return walk, jnp.where(walking, flat_child, flat), walking, depth + 1
 
-    start = (
-        walk._replace(length=jnp.zeros_like(lanes)),
-        jnp.full_like(lanes, ROOT),
-        jnp.ones_like(lanes, jnp.bool_),
-        jnp.int32(0),
-    )
+    walk = walk._replace(length=jnp.zeros_like(lanes))
+    start = walk, flat_node(tree, jnp.int32(ROOT), lanes), jnp.ones_like(lanes, jnp.bool_), jnp.int32(0)
     return jax.lax.while_loop(lambda carry: carry[2].any(), down, start)[0]
 
 
-def merged_edge(array: jax.Array, flat: jax.Array, action: jax.Array) -> jax.Array:
-    """Reads entries of [N, B, A] at flat (node, lane) indices and actions."""
-    return array.reshape(-1).at[flat * array.shape[2] + action].get(mode="promise_in_bounds")
+def _level(array: jax.Array, depth: jax.Array) -> jax.Array:
+    """Reads a level [B] of [D, B]; it must be in range: indexing would look first."""
+    return jax.lax.dynamic_index_in_dim(array, depth, keepdims=False)
+
+
+def _put_level(array: jax.Array, depth: jax.Array, values: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_index_in_dim(array, values, depth, 0)
 
 
 def _back_up(walk: Walk, *, leaf_value: jax.Array, leaf_reward: jax.Array, leaf_discount: jax.Array) -> Walk:
@@ -302,14 +300,14 @@ def _back_up(walk: Walk, *, leaf_value: jax.Array, leaf_reward: jax.Array, leaf_
         walk, depth, gain, child_value = carry
         is_last = depth == walk.length - 1
         inside = depth < walk.length
-        reward = jnp.where(is_last, leaf_reward, walk.rewards[depth])
-        discount = jnp.where(is_last, leaf_discount, walk.discounts[depth])
-        visits = walk.visits[depth].astype(jnp.float32)
+        reward = jnp.where(is_last, leaf_reward, _level(walk.rewards, depth))
+        discount = jnp.where(is_last, leaf_discount, _level(walk.discounts, depth))
+        visits = _level(walk.visits, depth).astype(jnp.float32)
         new_gain = reward + discount * gain
-        value = (walk.values[depth] * visits + new_gain) / (visits + 1)
+        value = (_level(walk.values, depth) * visits + new_gain) / (visits + 1)
         walk = walk._replace(
-            values=walk.values.at[depth].set(value),
-            qvalues=walk.qvalues.at[depth].set(reward + discount * child_value),
+            values=_put_level(walk.values, depth, value),
+            qvalues=_put_level(walk.qvalues, depth, reward + discount * child_value),
         )
         return walk, depth - 1, jnp.where(inside, new_gain, gain), jnp.where(inside, value, child_value)
 
@@ -341,19 +339,17 @@ def _add_node(
     )
 
 
-def _write_level(tree: GrowingTree, walk: Walk, depth: jax.Array, lane: jax.Array, inside: jax.Array) -> GrowingTree:
-    """Writes the statistics of the nodes at (depth, lane) [C] and of the edges taken there; not where ~inside."""
-    num_nodes, batch_size = tree.node_visits.shape
-    at = depth * batch_size + lane
-    node, action, visits, value, qvalue = (
-        field.reshape(-1)[at] for field in (walk.nodes, walk.actions, walk.visits, walk.values, walk.qvalues)
-    )
-    flat = flat_node(tree, node, lane)
-    edge_visits = merged_edge(tree.visits, flat, action) + 1
+def _write_level(tree: GrowingTree, walk: Walk, at: jax.Array, inside: jax.Array) -> GrowingTree:
+    """Writes the statistics of the edges taken at entries `at` [C] of [D * B], and their nodes'; not where ~inside."""
+    num_nodes, batch_size, num_actions = tree.prior_logits.shape
+    fields = (walk.edges, walk.visits, walk.values, walk.qvalues)
+    edge, visits, value, qvalue = (field.reshape(-1)[at] for field in fields)
+    flat = edge // num_actions
+    edge_target = jnp.where(inside, edge, num_nodes * batch_size * num_actions)
     target = jnp.where(inside, flat, num_nodes * batch_size)
     return tree._replace(
-        visits=put_edge(tree.visits, target, action, edge_visits),
-        qvalues=put_edge(tree.qvalues, target, action, qvalue),
+        visits=put_edge(tree.visits, edge_target, take_edge(tree.visits, edge) + 1),
+        qvalues=put_edge(tree.qvalues, edge_target, qvalue),
         node_visits=put(tree.node_visits, target, visits + 1),
         node_values=put(tree.node_values, target, value),
     )
@@ -361,20 +357,23 @@ def _write_level(tree: GrowingTree, walk: Walk, depth: jax.Array, lane: jax.Arra
 
 def _write_inside(tree: GrowingTree, walk: Walk, select_walked: Callable) -> GrowingTree:
     """Writes all levels below the root, B (depth, lane) pairs at a time, and selects anew at those nodes."""
-    num_nodes, batch_size = tree.node_visits.shape
+    num_nodes, batch_size, num_actions = tree.prior_logits.shape
     count = walk.length - 1
     end = jnp.cumsum(count, dtype=jnp.int32)
     total = end[-1]
+    # The lane of a pair: for few lanes it is quicker to compare all their ends at once.
+    method = "compare_all" if batch_size <= 256 else "scan_unrolled"
 
     def some(carry: tuple[jax.Array, GrowingTree]) -> tuple[jax.Array, GrowingTree]:
         first, tree = carry
         pair = first + jnp.arange(batch_size, dtype=jnp.int32)
         inside = pair < total
-        lane = jnp.searchsorted(end, pair, side="right", method="scan_unrolled").astype(jnp.int32)
+        lane = jnp.searchsorted(end, pair, side="right", method=method).astype(jnp.int32)
         lane = jnp.minimum(lane, batch_size - 1)
         depth = jnp.where(inside, pair - (end[lane] - count[lane]) + 1, 0)
-        tree = _write_level(tree, walk, depth, lane, inside)
-        flat = flat_node(tree, walk.nodes.reshape(-1)[depth * batch_size + lane], lane)
+        at = depth * batch_size + lane
+        tree = _write_level(tree, walk, at, inside)
+        flat = walk.edges.reshape(-1)[at] // num_actions
         action = select_walked(tree, flat, lane, depth)
         target = jnp.where(inside, flat, num_nodes * batch_size)
         return first + batch_size, tree._replace(next_action=put(tree.next_action, target, action))

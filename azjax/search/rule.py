@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 
-from azjax.search.gumbel import completed_qvalues, select_gumbel_interior, select_gumbel_root
+from azjax.search.gumbel import QTransform, completed_qvalues, select_gumbel_interior, select_gumbel_root
 from azjax.search.selection import is_illegal, select_puct, select_ucb1
 from azjax.search.tree import ROOT, GrowingTree, node_view
 
@@ -35,16 +35,20 @@ def ucb1_rule(exploration: float) -> Rule:
     return Rule(select, select, _nothing, _first)
 
 
-def gumbel_rule(simulations: int, considered_actions: int = 16) -> Rule:
+def gumbel_rule(simulations: int, considered_actions: int = 16, qtransform: QTransform = completed_qvalues) -> Rule:
     """Returns Gumbel AlphaZero's rule, whose sequential halving is laid out for `simulations` in all."""
     root = functools.partial(
-        select_gumbel_root, num_simulations=simulations, max_num_considered_actions=considered_actions
+        select_gumbel_root,
+        num_simulations=simulations,
+        max_num_considered_actions=considered_actions,
+        qtransform=qtransform,
     )
+    interior = functools.partial(select_gumbel_interior, qtransform=qtransform)
 
     def extra(rng_key: jax.Array, logits: jax.Array) -> mctx.GumbelMuZeroExtraData:
         return mctx.GumbelMuZeroExtraData(root_gumbel=jax.random.gumbel(rng_key, logits.shape, logits.dtype))
 
-    return Rule(root, select_gumbel_interior, extra, _gumbel_scores)
+    return Rule(root, interior, extra, functools.partial(_gumbel_scores, qtransform))
 
 
 def _nothing(rng_key: jax.Array, logits: jax.Array) -> None:
@@ -56,9 +60,9 @@ def _first(tree: GrowingTree, extra: Any) -> np.ndarray:
     return np.zeros(tree.prior_logits.shape[-1], np.float32)
 
 
-@jax.jit
-def _gumbel_scores(tree: GrowingTree, extra: mctx.GumbelMuZeroExtraData) -> jax.Array:
+@functools.partial(jax.jit, static_argnums=0)
+def _gumbel_scores(qtransform: QTransform, tree: GrowingTree, extra: mctx.GumbelMuZeroExtraData) -> jax.Array:
     """Computes g + logits + sigma(Q) of the root's actions (Danihelka et al. 2022, equation 5)."""
     invalid = is_illegal(tree.prior_logits[ROOT]).astype(jnp.float32)
     view = jax.tree.map(lambda leaf: leaf[0], node_view(tree, jnp.zeros((1,), jnp.int32), invalid, extra))
-    return extra.root_gumbel[0] + tree.prior_logits[ROOT, 0] + completed_qvalues(view, jnp.int32(ROOT))
+    return extra.root_gumbel[0] + tree.prior_logits[ROOT, 0] + qtransform(view, jnp.int32(ROOT))

@@ -89,6 +89,11 @@ def take(array: jax.Array, flat: jax.Array) -> jax.Array:
     return merged(array).at[flat].get(mode="promise_in_bounds")
 
 
+def take_edge(array: jax.Array, edge: jax.Array) -> jax.Array:
+    """Reads entries of [N, B, A] at edges, (node * B + lane) * A + action, which must be in range."""
+    return take(array.reshape(-1, 1), edge)
+
+
 def put_node(array: jax.Array, node: jax.Array, values: jax.Array) -> jax.Array:
     """Writes node int32[] of [N, B, ...] in every game; it must be in range: `at[node].set` would look first."""
     return jax.lax.dynamic_update_index_in_dim(array, values.astype(array.dtype), node, 0)
@@ -99,9 +104,9 @@ def put(array: jax.Array, flat: jax.Array, values: jax.Array) -> jax.Array:
     return _scattered(merged(array), flat, values).reshape(array.shape)
 
 
-def put_edge(array: jax.Array, flat: jax.Array, action: jax.Array, values: jax.Array) -> jax.Array:
-    """Writes entries of [N, B, A] at flat (node, lane) indices and actions; indices past the end are dropped."""
-    return _scattered(array.reshape(-1), flat * array.shape[2] + action, values).reshape(array.shape)
+def put_edge(array: jax.Array, edge: jax.Array, values: jax.Array) -> jax.Array:
+    """Writes entries of [N, B, A] at edges, (node * B + lane) * A + action; edges past the end are dropped."""
+    return _scattered(array.reshape(-1), edge, values).reshape(array.shape)
 
 
 def _scattered(array: jax.Array, index: jax.Array, values: jax.Array) -> jax.Array:
@@ -168,13 +173,12 @@ def harvest(tree: GrowingTree, invalid_actions: jax.Array, extra_data: Any) -> m
     """Returns the grown tree as mctx's record, whose arrays are [B, N, ...]. Unused parts cost nothing under jit."""
     num_nodes, batch_size, num_actions = tree.prior_logits.shape
     lane = jnp.broadcast_to(jnp.arange(batch_size, dtype=jnp.int32), (num_nodes, batch_size))
-    out_of_range = num_nodes * batch_size
-    parent = jnp.where(tree.parents == NO_NODE, out_of_range, flat_node(tree, tree.parents, lane)).reshape(-1)
-    action = jnp.maximum(tree.action_from_parent, 0).reshape(-1)
+    edge = flat_node(tree, tree.parents, lane) * num_actions + tree.action_from_parent
+    edge = jnp.where(tree.parents == NO_NODE, num_nodes * batch_size * num_actions, edge).reshape(-1)
 
     def on_edge(of_child: jax.Array) -> jax.Array:
         nothing = jnp.zeros((num_nodes, batch_size, num_actions), of_child.dtype)
-        return jnp.swapaxes(put_edge(nothing, parent, action, of_child.reshape(-1)), 0, 1)
+        return jnp.swapaxes(put_edge(nothing, edge, of_child.reshape(-1)), 0, 1)
 
     swapped = jax.tree.map(lambda array: jnp.swapaxes(array, 0, 1), tree)
     return mctx.Tree(

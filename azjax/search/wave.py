@@ -11,15 +11,14 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.search.choice import Selection
-from azjax.search.loop import Walk, merged_edge, room, settle, walk_down
-from azjax.search.tree import NO_NODE, ROOT, GrowingTree, flat_node, put, put_edge, take
+from azjax.search.loop import Walk, room, settle, walk_down
+from azjax.search.tree import NO_NODE, ROOT, GrowingTree, put, put_edge, take, take_edge
 
 
 class _Paths(NamedTuple):
     """W walks of one game."""
 
-    nodes: jax.Array  # int32[W, D]
-    actions: jax.Array  # int32[W, D]
+    edges: jax.Array  # int32[W, D]
     length: jax.Array  # int32[W]
 
 
@@ -53,19 +52,17 @@ def grow_wave(
         virtual, paths = carry
         walk = walk_down(virtual, room(1, max_depth), lane, max_depth)
         paths = _Paths(
-            nodes=paths.nodes.at[number].set(walk.nodes[:, 0]),
-            actions=paths.actions.at[number].set(walk.actions[:, 0]),
+            edges=paths.edges.at[number].set(walk.edges[:, 0]),
             length=paths.length.at[number].set(walk.length[0]),
         )
         return _lose(virtual, walk, selection), paths
 
     integers = jnp.zeros((width, max_depth), jnp.int32)
-    start = tree, _Paths(integers, integers, integers[:, 0])
+    start = tree, _Paths(integers, integers[:, 0])
     _, paths = jax.lax.fori_loop(0, width, descend, start)
 
-    last = paths.length - 1
-    parent = jnp.take_along_axis(paths.nodes, last[:, None], axis=1)[:, 0]
-    action = jnp.take_along_axis(paths.actions, last[:, None], axis=1)[:, 0]
+    last = jnp.take_along_axis(paths.edges, paths.length[:, None] - 1, axis=1)[:, 0]
+    parent, action = jnp.divmod(last, tree.prior_logits.shape[2])
     embedding = jax.tree.map(lambda leaf: leaf[parent, 0], tree.embeddings)
     outputs, embeddings = recurrent_fn(params, rng_key, action, embedding)
 
@@ -79,32 +76,33 @@ def grow_wave(
 
 def _lose(tree: GrowingTree, walk: Walk, selection: Selection) -> GrowingTree:
     """Counts a walk as lost by every player who moved in it, and chooses anew at its nodes."""
-    depth = jnp.arange(walk.nodes.shape[0], dtype=jnp.int32)
-    node, action = walk.nodes[:, 0], walk.actions[:, 0]
-    lane = jnp.zeros_like(depth)
-    target = jnp.where(depth < walk.length[0], node, tree.node_visits.shape[0])  # past the end: dropped
-    visits = merged_edge(tree.visits, node, action)
-    qvalues = (merged_edge(tree.qvalues, node, action) * visits - 1) / (visits + 1)
+    num_nodes, _, num_actions = tree.prior_logits.shape
+    depth = jnp.arange(walk.edges.shape[0], dtype=jnp.int32)
+    edge = walk.edges[:, 0]
+    node, lane = edge // num_actions, jnp.zeros_like(depth)
+    inside = depth < walk.length[0]
+    target = jnp.where(inside, node, num_nodes)  # past the end: dropped
+    edge_target = jnp.where(inside, edge, num_nodes * num_actions)
+    visits = take_edge(tree.visits, edge)
+    qvalues = (take_edge(tree.qvalues, edge) * visits - 1) / (visits + 1)
     tree = tree._replace(
-        visits=put_edge(tree.visits, target, action, visits + 1),
-        qvalues=put_edge(tree.qvalues, target, action, qvalues),
+        visits=put_edge(tree.visits, edge_target, visits + 1),
+        qvalues=put_edge(tree.qvalues, edge_target, qvalues),
         node_visits=put(tree.node_visits, target, take(tree.node_visits, node) + 1),
     )
     chosen = selection.walked(tree, node, lane, depth)
-    inside = jnp.where(depth == 0, tree.node_visits.shape[0], target)
-    return selection.at_root(tree._replace(next_action=put(tree.next_action, inside, chosen)))
+    below = jnp.where(depth == 0, num_nodes, target)
+    return selection.at_root(tree._replace(next_action=put(tree.next_action, below, chosen)))
 
 
 def _walked_again(tree: GrowingTree, path: _Paths) -> Walk:
     """Returns a walk along a path [D] with what the tree says now."""
-    node, action = path.nodes, path.actions
-    child = merged_edge(tree.children, node, action)
-    below = flat_node(tree, jnp.maximum(child, ROOT), jnp.zeros_like(node))
-    empty = room(1, node.shape[0])
+    node = path.edges // tree.prior_logits.shape[2]
+    child = take_edge(tree.children, path.edges)
+    below = jnp.maximum(child, ROOT)
     last = path.length - 1
-    return empty._replace(
-        nodes=node[:, None],
-        actions=action[:, None],
+    return room(1, node.shape[0])._replace(
+        edges=path.edges[:, None],
         visits=take(tree.node_visits, node)[:, None],
         values=take(tree.node_values, node)[:, None],
         rewards=take(tree.rewards, below)[:, None],

@@ -12,15 +12,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from azjax.boards import animate, draw_game, event_names
+import envs
+from azjax.boards import animate, draw_game, event_names, legend_of
 from azjax.charts import Curve, draw_curves
 from azjax.line import Line, has_notation, read_line
 from azjax.web.fields import Fields, Refused
 from azjax.web.guard import Guard
 from azjax.web.lens import SHOWS, Lens
+from azjax.web.prose import as_html
 from azjax.web.roster import MOST_LOOKED_AT, Roster
 from azjax.web.runs import AXES, MOST_RUNS, RunsView
 from azjax.web.table import Table, Tables
+from envs.core import Game, option_text, options_of
 from envs.game_files import formats_of, games_text
 
 _STATIC = Path(__file__).parent / "static"
@@ -52,8 +55,7 @@ class Page:
             line = read_line(game, text, seed) if text.strip() else Line(game, seed)
         except ValueError as error:
             raise Refused(str(error)) from None
-        view = self.tables.add(Table(word, line)).view()
-        return view | {"notation": has_notation(game), "chance": game.has_chance}
+        return self.tables.add(Table(word, line)).view() | self._about(word, game)
 
     def view(self, fields: Fields) -> Answer:
         """Shows a position of a game."""
@@ -70,19 +72,24 @@ class Page:
         """Makes a move that is written as people write it."""
         table = self._table(fields)
         try:
-            table.line.play(table.line.parse(fields.text("move", 100)))
+            action = table.line.parse(fields.text("move", 100))
         except ValueError as error:
             raise Refused(str(error)) from None
+        table.play(action)
         return table.view()
 
     def reply(self, fields: Fields) -> Answer:
         """Lets an agent move."""
         table = self._table(fields)
-        if table.line.over:
+        if table.over:
             raise Refused("agent: the game is over")
         agent = self.roster.agent(fields.inside("agent"), table.game)
         seed = fields.number("seed", 0, 2**31 - 1, 0) + table.line.plies
-        table.play(self.roster.choose(table.game, agent, table.line.state, seed))
+        answer = self.roster.choose(agent, table.line, seed)
+        if answer.action is None:
+            table.gave_up = table.line.mover, answer.reason
+        else:
+            table.play(answer.action)
         return table.view()
 
     def back(self, fields: Fields) -> Answer:
@@ -94,7 +101,7 @@ class Page:
     def search(self, fields: Fields) -> Answer:
         """Looks into the search of the position now: begins it, or adds simulations."""
         table = self._table(fields)
-        if table.line.over:
+        if table.over:
             raise Refused("search: the game is over")
         agent = self.roster.agent(fields.inside("agent"), table.game)
         simulations = fields.number("simulations", 1, MOST_LOOKED_AT, 1)
@@ -127,7 +134,7 @@ class Page:
         if len(names) != 2:
             raise Refused(f"players: got {len(names)} names, expected two")
         try:
-            record = table.line.record((names[0], names[1]))
+            record = table.line.record((names[0], names[1]), None if table.gave_up is None else table.gave_up[0])
             files = [[suffix, games_text(table.game, [record], suffix)] for suffix in formats_of(table.game)]
         except ValueError as error:
             raise Refused(str(error)) from None
@@ -166,7 +173,18 @@ class Page:
         if records[number].game != game.id:
             raise Refused(f"record: got one of {records[number].game}, expected one of {game.id}")
         view = self.tables.add(Table(word, self.runs.replay(game, records[number]))).view(0)
-        return view | {"players": records[number].players, "notation": has_notation(game), "chance": game.has_chance}
+        return view | {"seated": records[number].players} | self._about(word, game)
+
+    def _about(self, word: str, game: Game) -> Answer:
+        """Returns what the page says of a game besides its positions."""
+        options = {name: value for name, value in options_of(game).items() if name not in envs.fixed_options(word)}
+        return {
+            "notation": has_notation(game),
+            "legend": legend_of(game),
+            "rules": as_html(game.rules_text),
+            "options": [f"{name}={option_text(value)}" for name, value in options.items()],
+            "players": self.roster.guests.words(game),
+        }
 
     def _table(self, fields: Fields) -> Table:
         return self.tables.get(fields.text("table", 40))

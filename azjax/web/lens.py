@@ -52,7 +52,8 @@ class Lens:
         """Returns what the page shows: {"simulations", "room", "value", "line", "moves", "svg", "tree", "last"}."""
         game, seen = self._game, self._search.look()
         legal = self._line.legal
-        order = sorted(legal, key=lambda action: (-seen.visits[action], -seen.prior[action]))
+        # The choice first: of moves with equally many visits it is one.
+        order = sorted(legal, key=lambda action: (action != seen.action, -seen.visits[action], -seen.prior[action]))
         zones = dict(zip(legal, zones_of(game, self._state, legal), strict=True))
         most = max(1, int(seen.visits.max()))
         marks = []

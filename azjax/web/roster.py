@@ -11,15 +11,20 @@ import envs
 from azjax.agents.shipped import shipped
 from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig
+from azjax.line import Line
+from azjax.outside import Answer
 from azjax.players import UCT_EXPLORATION, LoadedRun, Player, make_player, run_of_player, run_player
 from azjax.rundir import RunDirectory, load_run
 from azjax.search import TreeSearch, gumbel_rule, num_slots, puct_rule, rollout_model, ucb1_rule
-from azjax.selfplay import network_model
+from azjax.selfplay import gumbel_qtransform, network_model
 from azjax.web.fields import Fields, Refused
-from envs.core import Game, State
+from azjax.web.guests import Guests, chooser
+from envs.core import Game
 
 KINDS = ("puct", "gumbel", "policy", "uct", "random")
 """Of agents; the first three need a run."""
+GUEST = "player"
+"""The kind of those whom the command line names by their words."""
 MOST_SIMULATIONS = 10_000
 MOST_LOOKED_AT = 1_000
 """Simulations of a search that is shown."""
@@ -33,7 +38,7 @@ class Agent:
     """An agent as a request names it."""
 
     kind: str
-    run: str | None  # a name of the roster
+    run: str | None  # a name of the roster; the word of a player of the command line
     step: int | None  # of a run's checkpoint; an agent that comes with azjax has no other
     simulations: int
 
@@ -43,6 +48,8 @@ class Agent:
         match self.kind:
             case "random":
                 return "random"
+            case "player":
+                return at
             case "uct":
                 return f"uct:{self.simulations}"
             case "policy":
@@ -62,7 +69,13 @@ class Shared:
 class Roster:
     """Games and agents."""
 
-    def __init__(self, folder: Path, runs: tuple[Path, ...] = (), games: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        folder: Path,
+        runs: tuple[Path, ...] = (),
+        games: tuple[str, ...] = (),
+        players: tuple[str, ...] = (),
+    ):
         """Looks for nothing yet.
 
         Args:
@@ -70,8 +83,13 @@ class Roster:
           runs: directories of more runs.
           games: more games than those of `envs.available()`, such as FILE.py:NAME. Only of these is code run: a run
             may be a stranger's.
+          players: words of more players. Only these are ever read: a visitor's word may start any program.
+
+        Raises:
+          ValueError: a word names no player.
         """
         self._folder, self._runs, self._games = folder, runs, games
+        self.guests = Guests(players)
         self._trusted = {_code(word) for word in games}
         self._searches: dict[tuple[str, str, str | None, int], Shared] = {}  # the one used last is the last
 
@@ -157,7 +175,9 @@ class Roster:
         Raises:
           Refused: it is none.
         """
-        kind = fields.one_of("kind", KINDS)
+        kind = fields.one_of("kind", (*KINDS, GUEST))
+        if kind == GUEST:
+            return Agent(GUEST, fields.text("word", 400), None, 0)
         simulations = fields.number("simulations", 1, MOST_SIMULATIONS, default=64)
         if kind in ("random", "uct"):
             return Agent(kind, None, None, simulations)
@@ -185,11 +205,17 @@ class Roster:
             step = steps[-1]
         return Agent(kind, name, step, simulations)
 
-    def choose(self, game: Game, agent: Agent, state: State, seed: int) -> int:
-        """Returns the agent's move; the same seed gives the same one."""
-        player = self._player(game, agent)
-        states = jax.tree.map(lambda leaf: leaf[None], state)
-        return int(_chooser(player.choose)(player.params, jax.random.key(seed), states)[0])
+    def choose(self, agent: Agent, line: Line, seed: int) -> Answer:
+        """Returns the agent's move, or that it gives up; the same seed gives the same one.
+
+        Raises:
+          Refused: the agent is not there, or fails.
+        """
+        if agent.kind == GUEST:
+            return self.guests.answer(agent.run or "", line, seed)
+        player = self._player(line.game, agent)
+        states = jax.tree.map(lambda leaf: leaf[None], line.state)
+        return Answer(int(chooser(player.choose)(player.params, jax.random.key(seed), states)[0]))
 
     def search(self, game: Game, agent: Agent) -> "Shared":
         """Returns the search of this kind, to look into; a policy alone is looked at as PUCT.
@@ -199,8 +225,8 @@ class Roster:
         Raises:
           Refused: the agent does not search.
         """
-        if agent.kind == "random":
-            raise Refused("search: random moves have none; choose another agent to look with")
+        if agent.kind in ("random", GUEST):
+            raise Refused(f"search: {agent.title()} shows none; choose another agent to look with")
         simulations = min(agent.simulations, MOST_LOOKED_AT) if agent.kind == "gumbel" else MOST_LOOKED_AT
         kind = "puct" if agent.kind == "policy" else agent.kind
         loaded = None if kind == "uct" else self._loaded(game, agent)
@@ -254,11 +280,6 @@ def _load_shipped(game: Game, word: str) -> LoadedRun:
     return run_of_player(game, word, load_run)
 
 
-@functools.lru_cache(maxsize=32)
-def _chooser(choose: Any) -> Any:
-    return jax.jit(choose)
-
-
 def _new_search(game: Game, kind: str, loaded: LoadedRun | None, simulations: int) -> TreeSearch:
     if loaded is None:
         model, params, slots = rollout_model(game, masked=num_slots(game) is None), (), None
@@ -268,5 +289,5 @@ def _new_search(game: Game, kind: str, loaded: LoadedRun | None, simulations: in
         model, params, slots = network_model(loaded.config, game), loaded.variables, search.slots
         rule = puct_rule(search.c_init, search.c_base, search.c_puct)
         if kind == "gumbel":
-            rule = gumbel_rule(simulations, search.considered_actions)
+            rule = gumbel_rule(simulations, search.considered_actions, gumbel_qtransform(search))
     return TreeSearch(game, model, params, capacity=simulations, chunk=min(32, simulations), rule=rule, slots=slots)

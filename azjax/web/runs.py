@@ -12,7 +12,7 @@ from azjax.config import RunConfig
 from azjax.line import Line
 from azjax.progress import count, duration
 from azjax.rating import elo_difference
-from azjax.rows import is_number, parsed, whole_row
+from azjax.rows import is_number, parsed, read_lines, whole_row
 from azjax.rundir import RunDirectory
 from azjax.web.fields import Refused
 from envs.core import Game
@@ -45,10 +45,10 @@ class RunLog:
             if stat.st_ino != self._file or stat.st_size < self._read:
                 self.rows, self.damaged, self._read, self._file = [], 0, 0, stat.st_ino
             file.seek(self._read)
-            for line in file:
+            for line, size in read_lines(file):
                 if not line.endswith(b"\n"):
                     break  # still being written
-                self._read += len(line)
+                self._read += size
                 row = whole_row(line)
                 if row is None:
                     self.damaged += 1  # resuming cuts it off
@@ -190,7 +190,7 @@ class RunsView:
             "time": duration(last["seconds"]) if last else "0:00",
             "plies_per_second": count(last["plies_per_second"]) if last else "",
             "score": f"{matches[max(matches)]['score']:.0%} against {_anchor(log)}" if matches else "",
-            "finished": run.report_path.is_file(),
+            "state": run.progress(),
             "checkpoints": Checkpoints(run.checkpoints_path).saved_steps(),
             "ratings": ratings or [],
             "note": "; ".join(filter(None, notes)),

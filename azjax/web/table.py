@@ -10,6 +10,7 @@ from azjax.web.fields import Refused
 from envs.core import Game
 
 MOST_TABLES = 32
+_NAMES = ("first", "second")
 
 
 class Table:
@@ -20,10 +21,15 @@ class Table:
         self.word, self.line = word, line  # the word that made the game
         self.values: dict[int, float] = {}  # by ply, player 0's view, of the positions that were searched
         self.look: Any = None  # what looks into the position now (`azjax.web.lens.Lens`)
+        self.gave_up: tuple[int, str] | None = None  # the player who did, and how
 
     @property
     def game(self) -> Game:
         return self.line.game
+
+    @property
+    def over(self) -> bool:
+        return self.line.over or self.gave_up is not None
 
     def play(self, action: int) -> None:
         """Makes a move.
@@ -31,12 +37,13 @@ class Table:
         Raises:
           Refused: it is not legal.
         """
-        if not self.line.allows(action):
+        if self.over or not self.line.allows(action):
             raise Refused(f"action: got {action}, which is not a legal move here")
         self.line.play(action)
 
     def back(self, plies: int) -> None:
         """Takes moves back."""
+        self.gave_up = None
         self.line.cut(max(self.line.plies - plies, 0))
         self.values = {ply: value for ply, value in self.values.items() if ply <= self.line.plies}
 
@@ -51,7 +58,7 @@ class Table:
         state, last = line.position(ply), ply == line.plies
         drawing = draw_move(self.game, state, line.position(ply - 1) if ply else None, line.action(ply))
         legal = []
-        if last and not line.over:
+        if last and not self.over:
             names = (self.game.move_name(state, action) for action in line.legal)
             legal = [
                 list(entry) for entry in zip(line.legal, names, zones_of(self.game, state, line.legal), strict=True)
@@ -62,7 +69,7 @@ class Table:
             "ply": ply,
             "plies": line.plies,
             "mover": line.mover if last else int(self.game.to_move(state)),
-            "over": line.over,
+            "over": self.over,
             "result": self.result(),
             "svg": drawing.svg(choosable=last),
             "about": drawing.about,
@@ -74,12 +81,15 @@ class Table:
     def result(self) -> str:
         """Returns how the game ended; nothing while it goes on."""
         line = self.line
+        if self.gave_up is not None:
+            player, how = self.gave_up
+            return f"{_NAMES[1 - player]} player won, the other {how}"
         if not line.over:
             return ""
         if line.truncated:
             return f"cut off after {line.plies} moves: no result"
         first = line.returns[0]
-        return "a draw" if first == 0 else f"{'first' if first > 0 else 'second'} player won"
+        return "a draw" if first == 0 else f"{_NAMES[int(first < 0)]} player won"
 
 
 class Tables:

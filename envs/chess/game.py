@@ -37,6 +37,16 @@ _LONGEST = 512
 _MOST_HISTORY = 16
 
 
+_RULES = """\
+Chess by its usual rules; White is the first player. Besides mate and stalemate
+a game ends, drawn, at the third time of a position, after 100 half-moves
+without a capture or a pawn's move, when nobody has the material to mate, and
+after 512 half-moves. Nobody need claim a draw.
+
+Moves: `e2e4`, `e7e8q`, or `Nf3`, `O-O`.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Chess(Game):
     """Chess. Action = square * 73 + plane in the mover's frame, see `envs.chess.actions`.
@@ -53,6 +63,8 @@ class Chess(Game):
 
     num_actions = actions.NUM_ACTIONS
     max_legal_actions = 218
+    rules = _RULES
+    legend = "Capitals: White, who begins; small letters: Black; .: an empty square; below, the position as FEN."
 
     def __post_init__(self):
         if (

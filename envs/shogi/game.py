@@ -23,6 +23,16 @@ _SEEN_PIECES, _SEEN_COUNTS = 28, 3
 _NO_CODE = 255
 
 
+_RULES = """\
+Shogi by its usual rules; Black (sente), the first player, begins. Who has no
+legal move has lost. A position that comes up the fourth time is a draw, but
+lost by a side all of whose moves since the first time gave check; after 512
+moves the game is a draw. There is no entering-king rule.
+
+Moves: `7g7f`; `8h2b+`, with promotion; `P*5e`, a pawn dropped from the hand.
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Shogi(Game):
     """Shogi. Actions are the mover's (actions.py); a limit `max_plies` below 512 truncates.
@@ -37,6 +47,8 @@ class Shogi(Game):
     num_actions = NUM_ACTIONS
     max_legal_actions = sfen.MOST_MOVES
     observation_shape = (9, 9, _PER_POSITION * HISTORY + 2)
+    rules = _RULES
+    legend = "Capitals: Black, who begins; small letters: White; +: promoted; .: an empty square."
 
     def __post_init__(self):
         object.__setattr__(self, "max_plies", check_max_plies(self.max_plies, LONGEST))

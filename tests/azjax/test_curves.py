@@ -44,6 +44,7 @@ def test_nothing_yet():
 
 def test_one_value_alone_is_drawn():
     svg = draw_curves([Curve(name="a", x=[3], y=[7])], title="<T>", x_label="x", marker=3)
+    assert [word for word in texts(svg) if word.isdigit()].count("3") == 1  # whole numbers of plies, each once
     assert svg.count("<circle") == 1 and "&lt;T&gt;" in svg
 
 

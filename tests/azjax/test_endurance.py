@@ -1,51 +1,107 @@
 """What takes long: kills and damage by the hundred, half an hour of training. By hand; the figures are in docs."""
 
+import dataclasses
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax.checkpoint import CheckpointError, Checkpoints
 from azjax.launch import _free_port
+from azjax.train import train
+from tests.azjax.tiny_run import TINY, leaves_by_path, state_of
 
 pytestmark = pytest.mark.record
 
 RUN = """tic_tac_toe --preset smoke --steps 1000000 --network.width 16 --network.blocks 1 --search.simulations 4
     --search.dirichlet-alpha 1 --selfplay.lanes 8 --selfplay.plies 4 --replay.plies 32 --learner.batch 16
     --learner.updates 2 --checkpoint.every 1 --checkpoint.keep 2""".split()
-NAMES = ("learner", "lanes", "replay", "rng_key", "step")
+NAMES = ("learner", "best", "lanes", "replay", "rng_key", "step")
 
 
-def killed_often(directory: Path, times: int, start, last_words: Path) -> int:
+# Runs `azjax WORDS` for each line of its input, in a process forked from one that has imported azjax and not yet
+# started JAX: importing is most of the time that a start takes.
+FORKING = """
+import ctypes, json, os, signal, sys
+import azjax.cli.commands, azjax.cli.runs, azjax.hosts, azjax.train
+from azjax.cli import main
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for line in sys.stdin:
+    words, said = json.loads(line)
+    if not (process := os.fork()):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with the test
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream in (1, 2):
+            os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        os._exit(main(words))
+    print(process, flush=True)
+"""
+
+
+class Forked:
+    """A process that is not a child of this one."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def kill(self) -> None:
+        os.kill(self.number, signal.SIGKILL)
+
+    def is_alive(self) -> bool:
+        return Path(f"/proc/{self.number}").exists()
+
+    def wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self.is_alive():
+            assert time.monotonic() < deadline, f"process {self.number} still runs"
+            time.sleep(0.05)
+
+
+def killed_often(directory: Path, numbers: range, start, last_words: Path) -> tuple[int, int]:
     """Starts a run again and again, kills it (or one process of it) at a random moment, and looks at what is left.
 
+    Three of four are killed while they train, after a new checkpoint; the fourth before, while it starts, compiles,
+    reads what the one before has left and cuts its log.
+
     Returns:
-      How many kills left a step half-written.
+      How many kills left a step half-written, and how many came before training.
     """
-    moments, torn = random.Random(0), 0
+    moments, torn, early, starting = random.Random(numbers.start), 0, 0, 5.0
     checkpoints = Checkpoints(directory / "checkpoints")
     newest = 0
-    for number in range(times):
-        processes = start(number)
-        deadline = time.monotonic() + 300
-        while not directory.exists() or not (steps := checkpoints.saved_steps()) or steps[-1] <= newest:
-            assert time.monotonic() < deadline and all(p.poll() is None for p in processes), last_words.read_text()
-            time.sleep(0.02)
-        time.sleep(moments.uniform(0, 0.5))
-        acknowledged = checkpoints.saved_steps()[-1]
-        processes[number % len(processes)].kill()
+    for number in numbers:
+        begun, processes = time.monotonic(), start(number)
+        acknowledged = newest
+        if number % 4 == 3:
+            time.sleep(moments.uniform(0.5, 1) * starting)
+            for process in processes:  # all: one that waits for others to come would wait for minutes
+                process.kill()
+            early += 1
+        else:
+            deadline = begun + 300
+            while not directory.exists() or not (steps := checkpoints.saved_steps()) or steps[-1] <= newest:
+                assert time.monotonic() < deadline and all(p.is_alive() for p in processes), last_words.read_text()
+                time.sleep(0.02)
+            starting = time.monotonic() - begun
+            time.sleep(moments.uniform(0, 0.5))
+            acknowledged = checkpoints.saved_steps()[-1]
+            processes[number % len(processes)].kill()
         for process in processes:
-            assert process.wait(timeout=30) != 0
+            process.wait(60)
+        if not newest and not checkpoints.present_steps():
+            continue
         torn += any("." in path.name for path in (directory / "checkpoints").iterdir())
         said: list[str] = []
         part = Checkpoints(directory / "checkpoints", warn=said.append).load_part(None, NAMES)
@@ -56,65 +112,95 @@ def killed_often(directory: Path, times: int, start, last_words: Path) -> int:
         rows = (directory / "metrics.jsonl").read_text().splitlines()
         steps_logged = [json.loads(row)["step"] for row in rows[:-1]]
         assert steps_logged == list(range(1, len(steps_logged) + 1)) and len(rows) + 1 >= newest
-    return torn
+    return torn, early
 
 
-@pytest.mark.parametrize(("processes", "times"), [(1, 50), (2, 50)])
-def test_runs_killed_at_random_lose_no_acknowledged_step(processes, times, tmp_path):
+KILLS = {1: (10, 20), 2: (5, 10)}
+"""Processes: parts of the test, kills in each. A part is run alone by `-k 1p-part3`."""
+PARTS = [(processes, part) for processes, (parts, _) in KILLS.items() for part in range(parts)]
+
+
+@pytest.mark.parametrize(("processes", "part"), PARTS, ids=[f"{n}p-part{part}" for n, part in PARTS])
+def test_runs_killed_at_random_lose_no_acknowledged_step(processes, part, tmp_path):
     directory, words = tmp_path / "run", tmp_path / "words"
     environment = {name: value for name, value in os.environ.items() if name != "PJRT_NPROC"}
 
+    forking = subprocess.Popen(
+        [sys.executable, "-c", FORKING], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert forking.stdin is not None and forking.stdout is not None
+
     def start(number):
-        command = [sys.executable, "-m", "azjax", "train", *RUN, "--out", str(directory)]
+        command = ["train", *RUN, "--out", str(directory)]
         address = f"127.0.0.1:{_free_port()}"
         of_each = [["--devices", "1"]]
         if processes > 1:
             of_each = [["--hosts", f"{address},{index}/{processes}"] for index in range(processes)]
-        with words.open("w") as file:
-            return [subprocess.Popen([*command, *w], env=environment, stdout=file, stderr=file) for w in of_each]
+        words.write_text("")
+        for more in of_each:
+            print(json.dumps([[*command, *more], str(words)]), file=forking.stdin, flush=True)
+        return [Forked(int(forking.stdout.readline())) for _ in of_each]
 
-    torn = killed_often(directory, times, start, words)
-    print(f"{times} kills of {processes} processes, {torn} in the middle of a save: no acknowledged step lost")
+    times = KILLS[processes][1]
+    numbers = range(part * times, (part + 1) * times)
+    with forking:
+        torn, early = killed_often(directory, numbers, start, words)
+        forking.stdin.close()
+    print(
+        f"{times} kills of {processes} process{'es' * (processes > 1)}, {torn} in the middle of a save, {early} before"
+        " training: no acknowledged step lost"
+    )
 
 
-def test_a_thousand_damaged_checkpoints_are_never_loaded_wrong(tmp_path):
-    def state(step: int) -> dict[str, jax.Array]:
-        key = jax.random.key(step)
-        return {"kernel": jax.random.normal(key, (40, 50)), "ring": jax.random.bits(key, (64, 32)), "rng_key": key}
+WAYS = ("flip", "truncate", "empty", "delete")
 
-    def content(tree) -> list[bytes]:
-        data = {**tree, "rng_key": jax.random.key_data(tree["rng_key"])}
-        return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(data)]
 
-    directory = tmp_path / "checkpoints"
-    with Checkpoints(directory, write=True) as checkpoints:
-        for step in (10, 20):
-            checkpoints.save(step, state(step), {"step": step})
-    expected = {step: content(state(step)) for step in (10, 20)}
+def damage(path: Path, how: str, chance: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    if how == "delete":
+        path.unlink()
+        return
+    if how == "flip" and data:
+        bit = chance.randrange(8 * len(data))
+        data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes({"truncate": data[: chance.randrange(len(data) + 1)], "empty": b""}.get(how, data))
+
+
+def test_a_thousand_damaged_checkpoints_of_a_run_are_never_loaded_wrong(tmp_path):
+    """Each file of the newest of three steps, in each way; each fourth time up to nine files of all three."""
+    config = dataclasses.replace(TINY, evaluation=dataclasses.replace(TINY.evaluation, final_games=2, checkpoints=1))
+    assert train(config, tmp_path / "run") == 0
+    directory = tmp_path / "run" / "checkpoints"
+    expected = {step: state_of(tmp_path / "run", step) for step in (2, 4, 6)}
     intact = Path(shutil.copytree(directory, tmp_path / "intact"))
-    names = [path.relative_to(intact) for path in (intact / "20").rglob("*") if path.is_file()]
-    chance, found = random.Random(0), {"the older step": 0, "equal": 0, "an error": 0}
-    like = jax.tree.map(jnp.asarray, state(0))
+    names = {step: sorted(path for path in (intact / str(step)).rglob("*") if path.is_file()) for step in expected}
+    everything = [path for paths in names.values() for path in paths]
+    chance, found = random.Random(0), dict.fromkeys(("an older step", "equal", "an error"), 0)
+    several = 0
     for number in range(1000):
-        name = names[number % len(names)]
-        how = ("flip", "truncate", "empty", "delete")[number // len(names) % 4]
-        data = bytearray((intact / name).read_bytes())
-        if how == "flip" and data:
-            bit = chance.randrange(8 * len(data))
-            data[bit // 8] ^= 1 << bit % 8
-        data = {"truncate": data[: chance.randrange(len(data) + 1)], "empty": b""}.get(how, data)
-        (directory / name).write_bytes(data)
-        if how == "delete":
-            (directory / name).unlink()
+        victims = {names[6][number % len(names[6])]: WAYS[number // len(names[6]) % 4]}
+        if number % 4 == 3:
+            several += 1
+            victims |= {path: chance.choice(WAYS) for path in chance.sample(everything, chance.randint(1, 8))}
+        for path, how in victims.items():
+            damage(directory / path.relative_to(intact), how, chance)
+        said: list[str] = []
         try:
-            restored = Checkpoints(directory, warn=lambda _: None).restore(like)
-            assert content(restored.state) == expected[restored.step], (name, how)
-            found["equal" if restored.step == 20 else "the older step"] += 1
-        except CheckpointError:
+            restored = Checkpoints(directory, warn=said.append).restore_part(None, NAMES)
+        except CheckpointError as error:
+            assert {int(path.relative_to(intact).parts[0]) for path in victims} == set(expected), (victims, error)
             found["an error"] += 1
-        (directory / name).write_bytes((intact / name).read_bytes())
-    print(f"1,000 damaged checkpoints: {found}")
-    assert found["the older step"] > 900
+        else:
+            got = leaves_by_path(restored.state)
+            assert got.keys() == expected[restored.step].keys()
+            for path, leaf in expected[restored.step].items():
+                np.testing.assert_array_equal(got[path], leaf, err_msg=f"{path} {victims}")
+            found["equal" if restored.step == 6 else "an older step"] += 1
+        assert all("\n" not in line for line in said)
+        for path in victims:
+            shutil.copyfile(path, directory / path.relative_to(intact))
+    print(f"1,000 damaged checkpoints ({len(names[6])} files a step; {several} times several files): {found}")
+    assert found["an older step"] > 800 and found["an error"] > 10
 
 
 def resident_megabytes(process: int) -> float:

@@ -208,3 +208,115 @@ def test_a_dead_peer_is_noticed_within_15_seconds_and_the_run_goes_on_by_one_pro
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert_equal_runs(alone, directory)
+
+
+# A match of minutes whose plies take a fraction of a second.
+MATCH = "--steps 1000 --evaluation.every 3 --evaluation.games 40000 --evaluation.anchors uct:100".split()
+PHASES = {  # what to wait for in what was said, and other words of the command
+    "starting": (lambda directory, said: True, []),
+    "compiling": (lambda directory, said: "new run: " in said, []),
+    "self-play": (
+        lambda directory, said: len(rows_of(directory)) > 3,
+        ["--steps", "100000", "--evaluation.every", "0"],
+    ),
+    # It says so after 8 s and after another 28, when its programs are compiled.
+    "a match": (lambda directory, said: said.count("playing uct:100") == 2, MATCH),
+    "a save": (
+        lambda directory, said: any(".new" in path.name for path in (directory / "checkpoints").glob("*")),
+        ["--steps", "100000", "--evaluation.every", "0", "--checkpoint.every", "1"],
+    ),
+    "the report": (
+        lambda directory, said: "rating 1 checkpoint" in said,
+        "--steps 3 --evaluation.every 0 --evaluation.anchors uct:100 uct:101 --evaluation.final-games 40000".split(),
+    ),
+}
+SIGNALLED = {
+    (phase, number)
+    for phase in PHASES
+    for number in ((signal.SIGTERM, signal.SIGINT) if phase in ("compiling", "a match") else (signal.SIGTERM,))
+}
+
+
+def signalled(phase: str, directory: Path, said: Path) -> subprocess.Popen:
+    """Starts a run of two processes, which is then in that phase."""
+    condition, more = PHASES[phase]
+    process = start(directory, said, *more, "--hosts", "local:2")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for(lambda: len(children.read_text().split()) == 2, process, said)
+    wait_for(lambda: condition(directory, said.read_text()), process, said)
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phase", "number"), sorted(SIGNALLED), ids=lambda value: str(getattr(value, "name", value)))
+def test_two_processes_that_are_signalled_save_within_15_seconds_or_say_why_not(phase, number, tmp_path):
+    directory, said = tmp_path / "two", tmp_path / "said"
+    process = signalled(phase, directory, said)
+    checkpoints = Checkpoints(directory / "checkpoints")
+    acknowledged = max(checkpoints.saved_steps(), default=0)
+    started = time.monotonic()
+    process.send_signal(number)
+    name, status = ("Ctrl-C", 130) if number == signal.SIGINT else ("SIGTERM", 143)
+    told = (
+        f"azjax: {name}: the run saves and stops when the step or ply in progress is done (before the first step: onc"
+    )
+    assert process.wait(timeout=120) == status, said.read_text()[-3000:]
+    took = time.monotonic() - started
+    words = said.read_text()
+    print(f"{name} during {phase}: {took:.1f} s")
+    assert told in words and "Traceback" not in words
+    steps = checkpoints.saved_steps()
+    if phase in ("starting", "compiling"):
+        assert steps == [] and "nothing was to be saved" in words
+        assert phase == "compiling" or took < 5
+        return
+    assert took < 15
+    assert steps[-1] >= acknowledged and f"SIGTERM: step {steps[-1]} is saved; resume with: " in words
+    assert int(checkpoints.load_part(None, ("step",))["step"]) == steps[-1]
+    trained = [row["step"] for row in rows_of(directory) if "loss" in row]
+    assert trained == list(range(1, steps[-1] + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["compiling", "a match", "a save"])
+def test_a_second_signal_ends_two_processes_at_once_and_loses_nothing_that_was_saved(phase, tmp_path):
+    directory, said = tmp_path / "two", tmp_path / "said"
+    process = signalled(phase, directory, said)
+    checkpoints = Checkpoints(directory / "checkpoints")
+    acknowledged = max(checkpoints.saved_steps(), default=0)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    started = time.monotonic()
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert time.monotonic() - started < 3
+    assert max(checkpoints.saved_steps(), default=0) >= acknowledged
+    if acknowledged:
+        warnings: list[str] = []
+        whole = Checkpoints(directory / "checkpoints", warn=warnings.append).load_part(None, ("step",))
+        assert int(whole["step"]) >= acknowledged and warnings == []
+    assert "Traceback" not in said.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("told", "number", "statuses"),
+    [((1,), signal.SIGTERM, (143, 143)), ((1,), signal.SIGINT, (143, 130)), ((0, 1), signal.SIGTERM, (143, 143))],
+    ids=["SIGTERM to the second", "Ctrl-C at the second", "SIGTERM to both"],
+)
+def test_any_process_may_be_told_to_stop(told, number, statuses, tmp_path):
+    """As hosts of their own are: no launcher is between."""
+    directory, said = tmp_path / "two", [tmp_path / "said0", tmp_path / "said1"]
+    address = f"127.0.0.1:{launch._free_port()}"
+    more = ["--steps", "100000", "--evaluation.every", "0"]
+    processes = [start(directory, said[i], *more, "--hosts", f"{address},{i}/2") for i in (0, 1)]
+    wait_for(lambda: len(rows_of(directory)) > 3, processes[0], said[0])
+    started = time.monotonic()
+    for index in told:
+        processes[index].send_signal(number)
+    assert tuple(process.wait(timeout=60) for process in processes) == statuses, said[0].read_text()[-3000:]
+    assert time.monotonic() - started < 15
+    (*_, step) = Checkpoints(directory / "checkpoints").saved_steps()
+    assert f"step {step} is saved; resume with: " in said[0].read_text()
+    assert [row["step"] for row in rows_of(directory) if "loss" in row] == list(range(1, step + 1))

@@ -90,6 +90,41 @@ MEASURED = {
         "othello,size=4",
         {"search": {"simulations": 64, "implementation": "mctx"}, "selfplay": {"lanes": 256}},
     ),
+    "ultimate tic-tac-toe, best values": (
+        "ultimate_tic_tac_toe",
+        {
+            "network": {"width": 64, "value_head": "win_draw_loss"},
+            "selfplay": {"lanes": 128},
+            "learner": {"batch": 512},
+        },
+    ),
+    "Go, Gumbel side by side": (
+        "go,size=5",
+        {
+            "network": {"kind": "resnet", "blocks": 3, "channels": 16},
+            "search": {"algorithm": "gumbel", "parallel": True, "simulations": 32},
+            "selfplay": {"lanes": 512},
+            "learner": {"batch": 256},
+        },
+    ),
+    "backgammon, dice": (
+        "backgammon,max_plies=60",
+        {"network": {"width": 128}, "search": {"simulations": 16}, "selfplay": {"lanes": 64}, "replay": {"plies": 64}},
+    ),
+    "Black Hole, symmetric network": (
+        "black_hole",
+        {"network": {"kind": "equivariant_mlp", "width": 64}, "selfplay": {"lanes": 256}, "learner": {"batch": 1024}},
+    ),
+    "chess, slots and planes": (
+        "chess,max_plies=40",
+        {
+            "network": {"kind": "resnet", "blocks": 1, "channels": 16, "policy_planes": True},
+            "search": {"algorithm": "puct", "simulations": 16},
+            "selfplay": {"lanes": 64},
+            "replay": {"plies": 48},
+            "learner": {"batch": 64, "optimizer": "sgd"},
+        },
+    ),
 }
 
 
@@ -116,6 +151,7 @@ def plan_of(device_bytes: int, **sections) -> Plan:
         ({"selfplay": {"lanes": 2**16}}, 2**26, "selfplay.lanes"),
         ({"selfplay": {"lanes": 2**16}, "search": {"simulations": 800}}, 2**31, "selfplay.lanes"),
         ({"learner": {"batch": 2**20}}, 2**26, "learner.batch"),
+        ({"learner": {"batch": 2**20}, "gate": {"every": 1}, "selfplay": {"lanes": 1000}}, 2**27, "learner.batch"),
     ],
 )
 def test_what_cannot_fit_is_refused_and_the_suggestion_fits(sections, device_bytes, field):
@@ -125,9 +161,26 @@ def test_what_cannot_fit_is_refused_and_the_suggestion_fits(sections, device_byt
         check_fits(plan)
     section, name = field.split(".")
     most = int(re.search(r"expected at most (\d+)", str(refused.value)).group(1))
-    for value, fits in ((most, True), (4 * most, False)):
+    for value, fits in ((most, True), (most + 1, False)):
         smaller = dict(sections) | {section: sections[section] | {name: value}}
         assert plan_of(device_bytes, **smaller).fits == fits
+
+
+def test_lanes_and_a_batch_neither_of_which_can_fit_are_refused_together():
+    sections = {"selfplay": {"lanes": 2**20}, "learner": {"batch": 2**20}}
+    with pytest.raises(ValueError, match=r"^selfplay\.lanes and learner\.batch: got 1048576 and 1048576, ") as refused:
+        check_fits(plan_of(2**26, **sections))
+    lanes, batch = map(int, re.search(r"such as (\d+) and (\d+)$", str(refused.value)).groups())
+    assert plan_of(2**26, selfplay={"lanes": lanes}, learner={"batch": batch}).fits
+
+
+def test_training_is_refused_before_anything_is_compiled(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("azjax.plan.device_memory", lambda device: 10**6)
+    monkeypatch.setattr("azjax.train.Step", lambda *_: pytest.fail("made a step"))
+    assert main(["train", "tic_tac_toe", "--preset", "smoke", "--out", str(tmp_path / "run")]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("azjax: ")]
+    assert len(said) == 1 and "which needs" in said[0] and "; expected " in said[0]
+    assert not (tmp_path / "run" / "config.json").exists()
 
 
 def test_a_network_that_cannot_fit_is_refused():

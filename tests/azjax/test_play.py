@@ -51,14 +51,15 @@ def test_a_game_that_is_won():
 def test_the_signs_of_a_board_are_explained():
     crosshair = envs.make("crosshair,size=3")
     told: list[tuple[str, str]] = []
-    waiting = ["help"]
+    waiting = ["help", "rules"]
     converse(
         Session(crosshair, make_player(crosshair, "random", lambda *_: pytest.fail("no run")), 0),
         lambda prompt: waiting.pop(0) if waiting else None,
         lambda text, kind: told.append((kind, text)),
     )
     plain = kinds(told, "plain")
-    assert plain.count(crosshair.legend) == 2 and any("azjax games GAME" in text for text in plain)
+    assert plain.count(crosshair.legend) == 2 and any("rules    " in text for text in plain)
+    assert crosshair.rules_text in plain
     assert all(f"{sign}:" in crosshair.legend for sign in ("[ ]", "+", "."))
 
 
@@ -72,7 +73,7 @@ def test_an_opponent_may_give_up():
     quits = Player("quitter", lambda p, k, states: jnp.full(states.ply.shape, RESIGNS, jnp.int32), ())
     told = talk("b2", opponent=quits)
     assert told[-1] == ("result", "You won: quitter gave up.")
-    assert kinds(talk("hint", opponent=quits), "plain")[1] == "quitter would give up"
+    assert kinds(talk("hint", opponent=quits), "plain")[2] == "quitter would give up"
     session = Session(GAME, quits, 1)
     converse(session, lambda prompt: None, lambda text, kind: None)
     record = session.game_record()
@@ -137,8 +138,8 @@ def test_undo_in_the_second_seat_leaves_the_first_move():
 
 def test_hint_moves_help_resign():
     told = talk("", "MOVES", "hint", "help", "resign")
-    assert kinds(told, "plain")[1:3] == ["a1 b1 c1 a2 b2 c2 a3 b3 c3", "first square would play a1"]
-    assert "such as a1" in kinds(told, "plain")[3]
+    assert kinds(told, "plain")[2:4] == ["a1 b1 c1 a2 b2 c2 a3 b3 c3", "first square would play a1"]
+    assert "such as a1" in kinds(told, "plain")[4]
     assert told[-1] == ("result", "You resigned; first square won.")
 
 

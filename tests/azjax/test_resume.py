@@ -1,6 +1,7 @@
 """What a run can be resumed as: bit for bit at any point, on other devices, and never with another meaning."""
 
 import dataclasses
+import itertools
 import json
 import math
 import os
@@ -211,6 +212,20 @@ def test_a_match_that_a_signal_interrupts_is_played_when_the_run_goes_on(tmp_pat
     ]
     assert kept[0] == kept[1]
     assert_same_state(tmp_path / "whole", directory, 6)
+
+
+@pytest.mark.parametrize("look", [1, 2, 3, 4])
+def test_the_newest_step_is_saved_whichever_look_for_a_signal_answers_it(look, tmp_path, monkeypatch, capsys):
+    """Several processes agree on a look, which need not be the one after a step; there is one before a step too."""
+    looks = itertools.count(1)
+    monkeypatch.setattr(module.Signals, "caught", lambda self: signal.SIGTERM if next(looks) >= look else 0)
+    config = dataclasses.replace(TINY, checkpoint=CheckpointConfig(every=6, keep=3))
+    assert train(config, tmp_path / "run") == 143
+    trained = [row["step"] for row in rows_of(tmp_path / "run")]
+    assert trained == list(range(1, look // 2 + 1))
+    assert Checkpoints(tmp_path / "run" / "checkpoints").saved_steps() == trained[-1:]
+    said = f"step {trained[-1]} is saved" if trained else "nothing was to be saved"
+    assert f"SIGTERM: {said}; resume with: azjax train tic_tac_toe --resume" in capsys.readouterr().err
 
 
 def test_parameters_that_are_not_finite_are_never_the_newest_checkpoint(tmp_path, monkeypatch):

@@ -239,6 +239,9 @@ def test_completed_qvalues_by_hand():
     tree = node(np.log([0.5, 0.25, 0.25]), [1, 0, 3], [0.6, 0, -0.2])
     tree = tree.replace(raw_values=jnp.array([0.1]))
     np.testing.assert_allclose(completed_qvalues(tree, jnp.int32(0)), [5.3, 3.2241667, 0], atol=1e-5)
+    # The paper's constants for board games: (Q + 1) / 2 = .8, .6433333, .4; times 1 (50 + 3) = 53.
+    paper = completed_qvalues(tree, jnp.int32(0), value_scale=1.0, maxvisit_init=50.0, rescale=False)
+    np.testing.assert_allclose(paper, [42.4, 34.0966667, 21.2], atol=1e-4)
 
 
 @pytest.mark.parametrize("num_actions", [2, 9, 49])

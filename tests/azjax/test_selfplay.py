@@ -337,6 +337,24 @@ def test_a_network_that_is_not_finite_writes_nothing_that_is_not(explorer):
     assert result.finite.all() and count(result)["nonfinite_targets"] == 0
 
 
+def test_gumbels_constants_come_from_the_configuration():
+    """The target is softmax(logits + sigma(Q)): the prior alone where sigma is next to nothing."""
+    states = start_lanes(TIC_TAC_TOE, KEY, 4).state
+    shape = NetworkConfig(kind="mlp", width=8, blocks=1)
+    variables = network.init(shape, TIC_TAC_TOE, KEY)
+    (logits, _), _ = network.apply(shape, TIC_TAC_TOE, variables, jax.vmap(TIC_TAC_TOE.observe)(states), False)
+
+    def target(**constants: Any) -> np.ndarray:
+        search = SearchConfig(algorithm="gumbel", simulations=8, considered_actions=4, **constants)
+        policy = search_policy(RunConfig(game="tic_tac_toe", network=shape, search=search), TIC_TAC_TOE, explore=True)
+        return np.asarray(jax.jit(policy)(variables, KEY, states, jnp.ones(4)).action_weights)
+
+    np.testing.assert_allclose(target(c_scale=1e-9), jax.nn.softmax(logits), atol=1e-6)
+    assert target(c_scale=10.0).max() > 0.99
+    # The small differences of an untrained network's values change little; rescaled, they are the whole range.
+    assert target(rescale_values=False).max() < 0.5 < target(rescale_values=True).max()
+
+
 def test_self_play_without_a_noise_constant_is_refused():
     with pytest.raises(ValueError, match=r"^search.dirichlet_alpha: got None, expected a number"):
         search_policy(RunConfig(game="tic_tac_toe"), TIC_TAC_TOE, explore=True)

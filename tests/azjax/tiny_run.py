@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -41,7 +42,11 @@ SPEEDS = {"plies_per_second", "simulations_per_second"}
 def state_of(directory: Path, step: int) -> dict[str, np.ndarray]:
     """Reads every leaf of a checkpoint by its path."""
     names = ("learner", "best", "lanes", "replay", "rng_key", "step")
-    part = Checkpoints(directory / "checkpoints").load_part(step, names)
+    return leaves_by_path(Checkpoints(directory / "checkpoints").load_part(step, names))
+
+
+def leaves_by_path(part: Any) -> dict[str, np.ndarray]:
+    """Returns the leaves of what a checkpoint holds as numpy's, typed keys as their data."""
     leaves = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(part):
         is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)

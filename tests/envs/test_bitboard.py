@@ -44,12 +44,15 @@ def test_moves_sets_and_counts_equal_numpy(grid):
             "xor": bits ^ others,
             "not": ~bits & grid.full(),
             "select": select(bits.any(), others, bits),
+            "first": grid.first(bits),
         }
         unpacked = {name: grid.unpack(value) for name, value in sets.items()}
         order = np.arange(grid.squares)[::-1]
-        return unpacked, bits.count(), bits.any(), grid.unpack(bits, order), grid.planes(bits, others)
+        places = select(bits.any(), grid.places(order), grid.places(np.arange(grid.squares)))
+        turned = grid.unpack(bits, order), grid.unpack(bits, places)
+        return unpacked, bits.count(), bits.any(), turned, grid.planes(bits, others)
 
-    unpacked, count, any_set, reversed_board, planes = jax.device_get(run(boards, others))
+    unpacked, count, any_set, turned, planes = jax.device_get(run(boards, others))
     for lane, (board, other) in enumerate(zip(boards, others, strict=True)):
         square = board.reshape(size)
         east, west = _moved(square, 0, 1), _moved(square, 0, -1)
@@ -66,12 +69,14 @@ def test_moves_sets_and_counts_equal_numpy(grid):
             "xor": board ^ other,
             "not": ~board,
             "select": other if board.any() else board,
+            "first": board & (np.cumsum(board) == 1),
         }
         for name, value in expected.items():
             assert np.array_equal(unpacked[name][lane], value.reshape(-1)), name
         assert count[lane] == board.sum()
         assert any_set[lane] == board.any()
-        assert np.array_equal(reversed_board[lane], board[::-1])
+        for boards_turned in turned:
+            assert np.array_equal(boards_turned[lane], board[::-1])
         assert np.array_equal(planes[lane], np.stack([square, other.reshape(size)], axis=-1))
     single = jax.jit(jax.vmap(lambda index: grid.unpack(grid.square(index))))(np.arange(-1, grid.squares))
     assert not single[0].any()  # square -1: the empty set

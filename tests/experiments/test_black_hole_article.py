@@ -6,7 +6,8 @@ import json
 import pytest
 
 from azjax.config import differences
-from experiments.black_hole_article import BUDGETS, GATES, Options, by_seat, configuration, lengths, main, paper_scale
+from experiments.black_hole_article import Options, by_seat, main, paper_scale
+from experiments.black_hole_trainings import BUDGETS, GATES, configuration, lengths
 
 
 def test_the_gates_are_the_articles_alpha_go_zeros_and_none():
@@ -55,17 +56,13 @@ def test_results_are_told_apart_by_seat():
 @pytest.mark.slow
 def test_the_smoke_budget_does_every_part_once(tmp_path, capsys):
     options = Options(runs=tmp_path / "runs", out=tmp_path / "out")
-    assert main(options) == 0
-    parts = json.loads((tmp_path / "out" / "results.json").read_text())["parts"]
-    exact, trainings, players = parts.values()
-    assert exact["proof"]["openings"] == [{"moves": ["a1", "a2", "b2"], "value": 0.0}]
-    assert {name: shares[-1]["positions"] for name, shares in exact["kept"].items()} == {"policy": 24, "PUCT 8": 24}
-    for match in exact["openings"]:
-        assert [sum(match[seat][n] for n in ("wins", "draws", "losses")) for seat in ("first", "second")] == [15, 15]
-    assert [one["gate_matches"] for one in trainings["trainings"]] == [0, 2, 2, 0]
-    assert {player["name"] for player in trainings["ratings"]["players"]} == {
+    published = tmp_path / "out" / "results.json"
+
+    # A part today, the others tomorrow.
+    assert main(dataclasses.replace(options, parts=("gates",))) == 0
+    (gates,) = json.loads(published.read_text())["parts"].values()
+    gated = {
         "no gate",
-        "history 4",
         "gate 55 %, newest network",
         "gate 55 %, its holder",
         "gate 60 % x 5, newest network",
@@ -73,12 +70,24 @@ def test_the_smoke_budget_does_every_part_once(tmp_path, capsys):
         "uct:8",
         "random",
     }
+    assert {player["name"] for player in gates["ratings"]["players"]} == gated
+    assert main(options) == 0
+    parts = json.loads(published.read_text())["parts"]
+    exact, trainings, players = (
+        parts[f"smoke, seed 0: {n}"] for n in ("exact", "trainings, 5 rows", "players, 5 rows")
+    )
+    assert exact["proof"]["openings"] == [{"moves": ["a1", "a2", "b2"], "value": 0.0}]
+    assert {name: shares[-1]["positions"] for name, shares in exact["kept"].items()} == {"policy": 24, "PUCT 8": 24}
+    for match in exact["openings"]:
+        assert [sum(match[seat][n] for n in ("wins", "draws", "losses")) for seat in ("first", "second")] == [15, 15]
+    assert [one["gate_matches"] for one in trainings["trainings"]] == [0, 2, 2, 0]
+    assert {player["name"] for player in trainings["ratings"]["players"]} == gated | {"history 4"}
     assert len(players["ratings"]["players"]) == 2 * (3 + 2 * 2) + 2
     assert "gate 60 % x 5, its holder" in capsys.readouterr().out
     assert (tmp_path / "out" / "results.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
-    # Nothing is done twice; and another seed's results are added.
+    # Nothing is done twice.
     log = (tmp_path / "runs" / "black_hole_article-smoke-0" / "matches.jsonl").read_text()
-    assert main(dataclasses.replace(options, parts=("exact", "players"))) == 0
+    assert main(dataclasses.replace(options, parts=("exact", "gates", "players"))) == 0
     assert (tmp_path / "runs" / "black_hole_article-smoke-0" / "matches.jsonl").read_text() == log
-    assert json.loads((tmp_path / "out" / "results.json").read_text())["parts"] == parts
+    assert json.loads(published.read_text())["parts"] == parts

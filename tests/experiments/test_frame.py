@@ -10,8 +10,10 @@ from azjax.players import make_player
 from azjax.rundir import load_run
 from azjax.step import make_mesh
 from envs.tic_tac_toe import GAME
+from experiments import provenance as module
 from experiments.ledger import Ledger, results
 from experiments.paper_scale import PaperScale, device_hours, measured_rate, plan_row, plan_table, show_plan
+from experiments.provenance import merged, publish, where
 
 TINY = RunConfig(game="tic_tac_toe", network=NetworkConfig(width=8, blocks=1), search=SearchConfig(simulations=2))
 
@@ -31,6 +33,32 @@ def test_a_match_is_played_once(tmp_path):
     assert sum(one.wins + one.draws + one.losses for one in results([row])) == row["match"]["games"] == 4
     other = Ledger(path).play(GAME, "random", "uct:2", make, games=4, mesh=mesh, seed=1)
     assert other["key"] != row["key"] and len(path.read_text().splitlines()) == 2
+
+
+def test_parts_are_added_to_what_was_published(tmp_path, monkeypatch):
+    def found_on(date, parts):
+        monkeypatch.setattr(module, "provenance", lambda: {"date": date})
+        parts = merged(tmp_path, "games", parts)
+        publish(tmp_path, {"games": parts}, [{"game": name} for name in parts], "text", lambda path: None)
+        return {name: part["date"] for name, part in parts.items()}
+
+    assert found_on("Monday", {"hex": {"elo": 1, "ends": (0, 2)}}) == {"hex": "Monday"}
+    assert found_on("Tuesday", {"go": {"elo": 5}}) == {"hex": "Monday", "go": "Tuesday"}
+    # What is as it was keeps its date; what differs, or says its own, does not.
+    assert found_on("Friday", {"hex": {"elo": 1, "ends": (0, 2)}}) == {"hex": "Monday", "go": "Tuesday"}
+    assert found_on("Friday", {"hex": {"elo": 2}, "go": {"elo": 5, "date": "Sunday"}}) == {
+        "hex": "Friday",
+        "go": "Sunday",
+    }
+    assert json.loads((tmp_path / "results.json").read_text())["games"]["hex"] == {"date": "Friday", "elo": 2}
+    assert (tmp_path / "results.csv").read_text() == "game\nhex\ngo\n"
+
+
+def test_where_is_told_once():
+    part = {"device": "2 x cpu", "cores": 2, "date": "2026-01-02", "commit": "abc"}
+    other = part | {"commit": "def"}
+    assert where([part, part]) == "2 x cpu, 2 cores, 2026-01-02, commit abc"
+    assert where([part, other, part]) == f"{where([part])}; 2 x cpu, 2 cores, 2026-01-02, commit def"
 
 
 def test_device_hours_count_searches_positions_and_updates():

@@ -87,9 +87,12 @@ def test_exact_values_are_kept_and_noise_loses_them(asked, tmp_path):
 
 @pytest.mark.slow
 def test_the_smoke_budget_writes_its_results(tmp_path):
-    assert main(Options(budget="smoke", runs=tmp_path, out=tmp_path / "out")) == 0
-    report = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert len(report["shares"]) == 2 * (1 + 3 * 2) and len(report["differences"]) == 4
-    assert report["compared_with_bitbully"] is None
+    for seed in (0, 1):
+        assert main(Options(budget="smoke", seed=seed, runs=tmp_path, out=tmp_path / "out")) == 0
+    studies = json.loads((tmp_path / "out" / "results.json").read_text())["studies"]
+    assert list(studies) == ["smoke, seed 0", "smoke, seed 1"]
+    for found in studies.values():
+        assert len(found["shares"]) == 2 * (1 + 3 * 2) and len(found["differences"]) == 4
+        assert found["compared_with_bitbully"] is None
     assert (tmp_path / "out" / "results.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert "PUCT - alpha-beta, points" in (tmp_path / "out" / "results.md").read_text()
+    assert (tmp_path / "out" / "results.md").read_text().count("PUCT - alpha-beta, points") == 4

@@ -24,6 +24,7 @@ export class Board {
     this.from = null;
     this.zones = [...this.element.querySelectorAll(".zone")];
     const starts = new Set(legal.map(([, , path]) => path[0]));
+    this.element.classList.toggle("few", 2 * starts.size <= this.zones.length); // where few can be chosen, they are lit
     for (const zone of this.zones) {
       const can = starts.has(zone.dataset.zone);
       zone.classList.toggle("can", can);

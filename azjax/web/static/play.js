@@ -67,14 +67,18 @@ export function put(made) {
   paused = true;
   show(made);
   controls();
-  say(`${made.players.join(" against ")}: ▶ steps through it`);
+  say(`${made.seated.join(" against ")}: ▶ steps through it`);
 }
 
 function sit(made) {
   const runs = there.runs.filter((run) => run.game === made.game && run.steps.length > 0);
-  seats[0].offer(there.kinds, runs, "person");
-  seats[1].offer(there.kinds, runs, runs.length ? "puct" : "uct");
-  look.offer(there.kinds, runs);
+  seats[0].offer(there.kinds, runs, made.players, "person");
+  seats[1].offer(there.kinds, runs, made.players, runs.length ? "puct" : "uct");
+  look.offer(there.kinds, runs, []);
+  draw(byId("rules"), made.rules);
+  byId("legend").textContent = made.legend;
+  byId("options").placeholder = made.options[0] ?? "none";
+  byId("options").title = made.options.length ? `Options and their values now: ${made.options.join(", ")}` : "This game has no options";
   byId("text").placeholder = made.notation ? "a position, or moves" : "moves such as those in the list";
   clearSearch();
 }
@@ -162,8 +166,9 @@ async function search(simulations, again = 0) {
     const seen = await ask("search", fields);
     board.show(seen.svg, mine() ? view.legal : []);
     byId("verdict").textContent = `${seen.simulations} simulations: value ${seen.value.toFixed(3)} for the player to move, choice ${seen.choice}; expects ${seen.line.join(" ")}`;
-    rows(byId("candidates"), ["move", "prior", "visits", "Q"],
-      seen.moves.map((move) => [move.move, move.prior === null ? "" : `${(100 * move.prior).toFixed(1)} %`, move.visits, move.q === null ? "" : move.q.toFixed(3)]));
+    const prior = (move) => (move.prior === null ? [] : [`${(100 * move.prior).toFixed(1)} %`]); // rollouts have none
+    rows(byId("candidates"), ["move", ...prior(seen.moves[0]).map(() => "prior"), "visits", "Q"],
+      seen.moves.map((move) => [move.move, ...prior(move), move.visits, move.q === null ? "" : move.q.toFixed(3)]));
     draw(byId("tree"), seen.tree);
     if (seen.last) {
       byId("told").textContent = `Last simulation: ${seen.last.path.join(" → ")}; ${seen.last.words}. Backed up along the path: ${seen.last.backup.join(", ")}.`;

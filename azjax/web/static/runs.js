@@ -56,7 +56,7 @@ function list() {
       box.dataset.run = run.name;
       const label = make("label", {}, box, ` ${run.name}`);
       if (run.fault) return [label, run.fault];
-      return [label, run.game, `${run.step} of ${run.steps}`, run.games, run.time, run.plies_per_second, run.score, [run.finished ? "finished" : "", run.note].filter(Boolean).join("; ")];
+      return [label, run.game, `${run.step} of ${run.steps}`, run.games, run.time, run.plies_per_second, run.score, [run.state, run.note].filter(Boolean).join("; ")];
     }));
   if (focused) document.querySelector(`[data-run="${CSS.escape(focused)}"]`)?.focus();
 }

@@ -4,6 +4,7 @@ import { fill, make } from "./net.js";
 const TITLES = { person: "you", puct: "network, PUCT", gumbel: "network, Gumbel", policy: "network alone", uct: "rollouts, UCT", random: "random" };
 const STRENGTHS = [1, 4, 16, 50, 100, 200, 400, 800, 1600];
 const NEEDS_RUN = ["puct", "gumbel", "policy"];
+const GUEST = "player:"; // before the word of a player whom the server's command line names
 
 export class Seat {
   constructor(element, title, people, changed) {
@@ -20,12 +21,13 @@ export class Seat {
   }
 
   // Offers what this game has; keeps what was chosen where that is still possible.
-  offer(kinds, runs, preferred) {
+  offer(kinds, runs, players, preferred) {
     this.runs = runs;
     const possible = kinds.filter((kind) => runs.length > 0 || !NEEDS_RUN.includes(kind));
-    const words = [...(this.people ? ["person"] : []), ...possible.filter((kind) => this.people || kind !== "random")];
+    const guests = players.map((word) => GUEST + word);
+    const words = this.people ? ["person", ...possible, ...guests] : possible.filter((kind) => kind !== "random");
     const kept = words.includes(this.kind.value) ? this.kind.value : (preferred ?? words[0]);
-    fill(this.kind, words.map((kind) => [kind, TITLES[kind]]), kept);
+    fill(this.kind, words.map((kind) => [kind, titleOf(kind)]), kept);
     fill(this.run, runs.map((run) => [run.name, run.name]), this.run.value);
     this.arrange(() => {});
   }
@@ -33,7 +35,7 @@ export class Seat {
   arrange(changed) {
     const run = this.runs.find((one) => one.name === this.run.value);
     this.run.hidden = this.step.hidden = !NEEDS_RUN.includes(this.kind.value);
-    this.simulations.hidden = ["person", "policy", "random"].includes(this.kind.value);
+    this.simulations.hidden = ["person", "policy", "random"].includes(this.kind.value) || this.kind.value.startsWith(GUEST);
     const steps = [...(run?.steps ?? [])].reverse();
     if (steps.length < 2) this.step.hidden = true;
     fill(this.step, [["", "newest"], ...steps.map((step) => [step, `step ${step}`])], this.step.value);
@@ -45,10 +47,11 @@ export class Seat {
   }
 
   get title() {
-    return TITLES[this.kind.value] + (this.run.hidden ? "" : ` ${this.run.value}`);
+    return titleOf(this.kind.value) + (this.run.hidden ? "" : ` ${this.run.value}`);
   }
 
   get agent() {
+    if (this.kind.value.startsWith(GUEST)) return { kind: "player", word: this.kind.value.slice(GUEST.length) };
     const agent = { kind: this.kind.value, simulations: Number(this.simulations.value) };
     if (!this.run.hidden) {
       agent.run = this.run.value;
@@ -56,4 +59,8 @@ export class Seat {
     }
     return agent;
   }
+}
+
+function titleOf(kind) {
+  return TITLES[kind] ?? kind.slice(GUEST.length);
 }

@@ -69,6 +69,21 @@ def test_a_won_line_is_lit():
     assert len(elements(at("tic_tac_toe", "a1 b1"), "rect", fill=LIT)) == 1
 
 
+def test_the_chain_that_joins_two_sides_is_lit():
+    game = envs.make("crosshair,size=3")
+    line, rng = Line(game), np.random.default_rng(0)
+    while not line.over:
+        line.play(int(rng.choice(line.legal)))
+    svg = draw(game, line.state).svg()
+    lit = {(one.get("x"), one.get("y")) for one in elements(svg, "rect", fill=LIT)}
+    colour = FIRST if line.returns[0] > 0 else SECOND
+    stones = elements(svg, "circle", fill=colour)
+    assert 3 <= len(lit) <= len(stones)
+    won = at("hex,size=3,swap=false", "b1 a1 b2 a2 b3")
+    assert len(elements(won, "polygon", fill=LIT)) == 3
+    assert elements(at("hex,size=3,swap=false", "b1 a1 b2"), "polygon", fill=LIT) == []
+
+
 def test_connect_four_rings_the_last_disc_or_the_four():
     assert len(elements(at("connect_four", "1 2"), "circle", r="14")) == 1
     assert len(elements(at("connect_four", "1 2 1 2 1 2 1"), "circle", r="14")) == 4
@@ -180,6 +195,8 @@ def test_colour_keeps_every_character():
     go = envs.make("go_19x19")
     head = go.render(go.init(jax.random.key(0))).splitlines()[0]
     assert "O" in head and not any(span.start < len(head) for span in paint(go, head + "\n 1 X O").spans)
+    board = "\n".join(["8 r n b"] * 8 + ["  a b c d e f g h", "8/8 w K b -"])
+    assert max(span.end for span in paint(envs.make("chess"), board).spans) < board.index("  a b")
     state = jax.jit(envs.make("crosshair").step)(Line(envs.make("crosshair")).state, jnp.int32(0))
     styles = {str(span.style) for span in paint(envs.make("crosshair"), envs.make("crosshair").render(state)).spans}
     assert {"bold red", "green", "dim"} <= styles

@@ -1,7 +1,9 @@
 """The page's questions and answers, without a browser: a game, a search, runs."""
 
 import json
+import os
 import re
+import socket
 
 import numpy as np
 import pytest
@@ -53,6 +55,13 @@ def test_a_game_to_its_end(ask):
     assert (earlier["ply"], earlier["plies"], earlier["legal"]) == (1, 5, [])
     back = ask("back", table=view["table"], plies=2)
     assert (back["plies"], back["over"]) == (3, False)
+
+
+def test_a_game_tells_its_rules_and_how_its_board_is_read(ask):
+    view = ask("new", game="crosshair,size=3")
+    assert view["rules"].startswith("<p>Red, the first player, joins") and "<ol><li>Place a stone" in view["rules"]
+    assert view["legend"].startswith("Lit: the row and the column of the last stone")
+    assert view["options"] == ["size=3", "diagonal_pinch=false", "max_plies=9"]
 
 
 def test_moves_that_are_not_legal_change_nothing(client, ask, table):
@@ -341,6 +350,24 @@ def test_a_damaged_line_of_a_log_is_told_of_and_the_others_are_drawn(strange, li
     assert (listed["step"], listed["note"]) == (2, "1 damaged lines in metrics.jsonl")
     charts = client.post("/api/curves", json={"runs": ["strange"], "axis": "games"}).json()["charts"]
     assert len(charts) == 5
+
+
+@pytest.mark.parametrize(
+    ("lock", "state"),
+    [
+        (b"", "stopped"),
+        (b"\xff" * 100, "stopped"),
+        (f"process {os.getpid()} on {socket.gethostname()}\n".encode(), "training"),
+        (f"process 999999999 on {socket.gethostname()}\n".encode(), "stopped"),
+        (b"process 1 on another-host\n", ""),
+    ],
+)
+def test_a_run_is_trained_while_its_process_lives(strange, lock, state):
+    client, run = strange
+    run.lock_path.write_bytes(lock)
+    assert client.post("/api/runs", json={}).json()["runs"][0]["state"] == state
+    run.report_path.write_text("Done.", encoding="utf-8")
+    assert client.post("/api/runs", json={}).json()["runs"][0]["state"] == "finished"
 
 
 @pytest.mark.parametrize("text", ["[", "[" * 100_000, "{}", '{"players": [3]}', '{"players": 3}', "[1]", "null"])

@@ -1,36 +1,35 @@
-"""The page in headless Chromium: whole games by clicks, the keyboard, a phone's width, a console without complaints.
+"""The page in headless Chromium: whole games by clicks, the keyboard, a phone's width, a console without complaints."""
 
-Screenshots go to the folder that AZJAX_SCREENSHOTS names, for people to look at.
-"""
-
-import os
+import random
 import re
-import shutil
-import subprocess
-import sys
-import time
 import urllib.parse
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import Select
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (shutil.which("chromium") and shutil.which("chromedriver")), reason="needs Debian's chromium"
-    ),
-]
+from tests.azjax.web.browser import (
+    begin,
+    choose,
+    chromium,
+    complaints,
+    focused,
+    needs_chromium,
+    phone,
+    press,
+    serving,
+    set_up,
+    settle,
+    shoot,
+    status,
+    wait_for,
+    walk,
+)
 
-FLAGS = """
-    --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync --force-prefers-reduced-motion
-""".split()
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 # Makes one random legal move by clicks: zone after zone, a choice among several, or a button.
 CLICK = """
@@ -51,34 +50,14 @@ return "zone";
 
 @pytest.fixture(scope="module")
 def address(runs_folder) -> Iterator[str]:
-    argv = [sys.executable, "-m", "azjax", "serve", "--port", "0"]
-    root = Path(__file__).parents[3]
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    server = subprocess.Popen(argv, cwd=runs_folder.parent, env=environment, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        line = server.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
-        assert found, line
-        yield found[0]
-    finally:
-        server.terminate()
-        server.wait(20)
-        server.stdout.close()
+    with serving(runs_folder.parent) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory) -> Iterator[WebDriver]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    driver.set_script_timeout(120)
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 @pytest.fixture
@@ -87,56 +66,7 @@ def page(driver, address) -> Iterator[WebDriver]:
     driver.get(address)
     settle(driver)
     yield driver
-    assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
-
-
-def settle(driver: WebDriver, seconds: float = 120) -> str:
-    """Waits until nothing is computed; returns what the status says."""
-    end = time.monotonic() + seconds
-    quiet = 0
-    while quiet < 3:
-        assert time.monotonic() < end, status(driver)
-        busy = driver.execute_script("return document.body.classList.contains('thinking') || !window.azjaxReady")
-        quiet = 0 if busy else quiet + 1
-        time.sleep(0.01)
-    return status(driver)
-
-
-def status(driver: WebDriver) -> str:
-    return driver.find_element(By.ID, "status").text
-
-
-def choose(driver: WebDriver, name: str, value: str) -> None:
-    Select(driver.find_element(By.CSS_SELECTOR, f'select[aria-label="{name}"]')).select_by_value(value)
-
-
-def begin(driver: WebDriver, game: str, options: str = "", opponent: str = "random") -> None:
-    Select(driver.find_element(By.ID, "game")).select_by_value(game)
-    settle(driver)
-    box = driver.find_element(By.ID, "options")
-    box.clear()
-    box.send_keys(options)
-    choose(driver, "Second: who", opponent)
-    driver.find_element(By.ID, "new").click()
-    settle(driver)
-    choose(driver, "Second: who", opponent)
-    settle(driver)
-
-
-def set_up(driver: WebDriver, game: str, text: str) -> None:
-    """Sets a position up between two people."""
-    begin(driver, game)
-    choose(driver, "Second: who", "person")
-    driver.find_element(By.CSS_SELECTOR, "#play details summary").click()
-    driver.find_element(By.ID, "text").send_keys(text)
-    driver.find_element(By.ID, "set").click()
-    settle(driver)
-
-
-def shoot(driver: WebDriver, name: str) -> None:
-    if folder := os.environ.get("AZJAX_SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        driver.save_screenshot(str(Path(folder) / f"{name}.png"))
+    assert complaints(driver) == []
 
 
 BOARDS = [
@@ -176,15 +106,13 @@ def test_the_keyboard_alone(page):
     begin(page, "tic_tac_toe")
     first = page.find_element(By.CSS_SELECTOR, '#board .zone[tabindex="0"]')
     page.execute_script("arguments[0].focus()", first)
-    keys = webdriver.ActionChains(page)
-    keys.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN).perform()
+    press(page, Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
     assert page.switch_to.active_element.get_attribute("data-zone") == "b2"
-    keys.reset_actions()
-    webdriver.ActionChains(page).send_keys(Keys.ENTER).perform()
+    press(page, Keys.ENTER)
     settle(page)
     assert len(page.find_elements(By.CSS_SELECTOR, "#moves li")) == 2
     assert page.switch_to.active_element.get_attribute("data-zone") == "b2"  # where it was
-    webdriver.ActionChains(page).send_keys("u").perform()
+    press(page, "u")
     settle(page)
     assert len(page.find_elements(By.CSS_SELECTOR, "#moves li")) == 0
     move = page.find_element(By.ID, "move")
@@ -196,6 +124,22 @@ def test_the_keyboard_alone(page):
     move.send_keys("c3", Keys.ENTER)
     settle(page)
     assert page.find_element(By.CSS_SELECTOR, "#moves li").text == "1. c3"
+
+
+def test_a_whole_game_by_tab_arrows_and_enter(page):
+    begin(page, "crosshair", "size=5")
+    for _ in range(60):
+        press(page, Keys.TAB)
+        if focused(page):
+            break
+    arrows, chooser = [Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ARROW_DOWN], random.Random(0)
+    for _ in range(2000):
+        assert focused(page), status(page)  # the board keeps the focus from move to move
+        label = page.switch_to.active_element.get_attribute("aria-label")
+        press(page, Keys.ENTER if not label.endswith("not to be chosen") else chooser.choice(arrows))
+        if settle(page).startswith("Game over"):
+            break
+    assert re.match(r"Game over: (first|second) player won", status(page))
 
 
 def test_the_search_step_by_step(page):
@@ -220,10 +164,7 @@ def test_two_agents_are_watched_and_stopped(page):
     begin(page, "tic_tac_toe", opponent="uct")
     choose(page, "Second: simulations", "16")
     choose(page, "First: who", "random")
-    deadline = time.monotonic() + 60
-    while not status(page).startswith("Game over"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: status(page).startswith("Game over"), 60)
     settle(page)
     page.find_element(By.ID, "first").click()
     settle(page)
@@ -255,37 +196,6 @@ def test_a_game_is_saved_in_its_own_format(page, game, moves, names, words):
     assert [link.get_attribute("download") for link in links] == names
     assert words in urllib.parse.unquote(links[1].get_attribute("href"))
     shoot(page, f"{game}-saved")
-
-
-def press(driver: WebDriver, *keys: str) -> None:
-    webdriver.ActionChains(driver).send_keys(*keys).perform()
-
-
-def focused(driver: WebDriver) -> str | None:
-    return driver.switch_to.active_element.get_attribute("data-zone")
-
-
-def walk(driver: WebDriver, zone: str) -> None:
-    """Presses arrows until the zone has the focus: breadth first over what each arrow reaches."""
-    entry = driver.find_element(By.CSS_SELECTOR, "#board .zone[tabindex='0']")
-    driver.execute_script("arguments[0].focus()", entry)
-    arrows = [Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_UP, Keys.ARROW_DOWN]
-    waiting, seen = [(focused(driver), [])], {focused(driver)}
-    while waiting:
-        here, path = waiting.pop(0)
-        if here == zone:
-            driver.execute_script("arguments[0].focus()", entry)
-            press(driver, *path)
-            assert focused(driver) == zone
-            return
-        for arrow in arrows:
-            start = driver.find_element(By.CSS_SELECTOR, f'#board .zone[data-zone="{here}"]')
-            driver.execute_script("arguments[0].focus()", start)
-            press(driver, arrow)
-            if (there := focused(driver)) not in seen:
-                seen.add(there)
-                waiting.append((there, [*path, arrow]))
-    raise AssertionError(f"no arrows lead to {zone}, only to {sorted(filter(None, seen))}")
 
 
 def test_chess_by_the_keyboard(page):
@@ -384,15 +294,10 @@ def test_a_pawn_becomes_what_is_chosen(page):
 
 def test_runs_are_shown_and_a_game_is_replayed(page):
     page.find_element(By.ID, "tab-runs").click()
-    deadline = time.monotonic() + 60
-    while len(page.find_elements(By.CSS_SELECTOR, "#charts svg")) < 5 or not status(page).startswith("1 run"):
-        assert time.monotonic() < deadline, status(page)
-        time.sleep(0.05)
+    wait_for(lambda: len(page.find_elements(By.CSS_SELECTOR, "#charts svg")) == 5 and status(page) == "1 run")
     shoot(page, "runs")
     page.find_element(By.CSS_SELECTOR, "#games-list button").click()
-    while "steps through it" not in status(page):
-        assert time.monotonic() < deadline, status(page)
-        time.sleep(0.05)
+    wait_for(lambda: "steps through it" in status(page))
     page.find_element(By.ID, "later").click()
     settle(page)
     current = page.find_element(By.CSS_SELECTOR, "#moves [aria-current=true]")
@@ -402,15 +307,9 @@ def test_runs_are_shown_and_a_game_is_replayed(page):
 @pytest.mark.parametrize("game", ["connect_four", "backgammon", "go_9x9"])
 def test_nothing_is_wider_than_a_phone(page, game):
     begin(page, game)
-    # Chromium's window is 500 wide at least: a phone's width is emulated.
-    page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
-    )
-    try:
+    with phone(page):
         page.find_element(By.ID, "step-10").click()
         settle(page)
         shoot(page, f"{game}-phone")
         wide = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
         assert wide[0] <= wide[1] == 360
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -17,9 +17,11 @@ from azjax.web.serve import serve
 
 
 def test_its_words():
-    line = parse(["serve", "--port", "0", "--run", "runs/a", "--game", "mine.py:GAME"])
+    words = ["--port", "0", "--run", "runs/a", "--game", "mine.py:GAME", "--player", "gtp:gnugo,level=1", "solver"]
+    line = parse(["serve", *words])
     assert line is not None and isinstance(line.command, Serve)
     assert (line.command.port, str(line.command.run), line.command.game) == (0, "runs/a", "mine.py:GAME")
+    assert line.command.player == ("gtp:gnugo,level=1", "solver")
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "http"])
