@@ -220,7 +220,7 @@ PHASES = {  # what to wait for in what was said, and other words of the command
         ["--steps", "100000", "--evaluation.every", "0"],
     ),
     # It says so after 8 s and after another 28, when its programs are compiled.
-    "a match": (lambda directory, said: said.count("playing uct:100") == 2, MATCH),
+    "a match": (lambda directory, said: said.count("playing uct:100") >= 2, MATCH),
     "a save": (
         lambda directory, said: any(".new" in path.name for path in (directory / "checkpoints").glob("*")),
         ["--steps", "100000", "--evaluation.every", "0", "--checkpoint.every", "1"],
