@@ -219,14 +219,14 @@ PHASES = {  # what to wait for in what was said, and other words of the command
         lambda directory, said: len(rows_of(directory)) > 3,
         ["--steps", "100000", "--evaluation.every", "0"],
     ),
-    # It says so after 8 s and after another 28, when its programs are compiled.
+    # It says so after 8 s and again later, when its programs are compiled: several processes wait for that.
     "a match": (lambda directory, said: said.count("playing uct:100") >= 2, MATCH),
     "a save": (
         lambda directory, said: any(".new" in path.name for path in (directory / "checkpoints").glob("*")),
         ["--steps", "100000", "--evaluation.every", "0", "--checkpoint.every", "1"],
     ),
     "the report": (
-        lambda directory, said: "rating 1 checkpoint" in said,
+        lambda directory, said: said.count("... rating") >= 2,
         "--steps 3 --evaluation.every 0 --evaluation.anchors uct:100 uct:101 --evaluation.final-games 40000".split(),
     ),
 }
