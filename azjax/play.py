@@ -23,8 +23,8 @@ a move        such as {example}; `moves` lists the legal ones
 undo          take back your last move and the reply
 hint          what your opponent would play in your place
 resign        give up
-quit          leave; also the end of the input
-The game's rules: azjax games GAME"""
+rules         how the game is played
+quit          leave; also the end of the input"""
 
 
 class Session(Line):
@@ -144,6 +144,8 @@ def _decide(session: Session, ask: Ask, tell: Tell) -> bool:
                 tell(HELP.format(example=game.move_name(session.state, session.legal[0])), "plain")
                 if game.legend:
                     tell(game.legend, "plain")
+            case "rules":
+                tell(game.rules_text, "plain")
             case "moves":
                 tell(" ".join(game.move_name(session.state, action) for action in session.legal), "plain")
             case "hint":
@@ -183,7 +185,10 @@ def play_in_terminal(
         return line
 
     def tell(text: str, kind: str) -> None:
-        console.print(paint(game, text) if kind == "board" else Text(text, style=_STYLES[kind]))
+        if kind == "board":
+            console.print(paint(game, text))
+        else:  # a terminal would break long lines, such as a list of moves, within words
+            console.print(Text(text, style=_STYLES[kind]), soft_wrap=not console.is_terminal)
 
     session = Session(game, opponent, seat, seed)
     new = record is not None and not record.exists()

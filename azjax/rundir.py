@@ -5,6 +5,7 @@ runs/NAME/ config.json  metrics.jsonl  tensorboard/  checkpoints/STEP/  games/*.
 """
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import json
@@ -12,7 +13,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from azjax.players import LoadedRun
 from azjax.rows import is_earned, read_rows
 
 MOST_CONFIG_BYTES = 2**20
+_OF_A_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HOLDER = re.compile(r"process (?P<process>[1-9]\d{0,8}) on (?P<host>\S+)")
 """What the lock says of who took it last."""
@@ -211,6 +213,22 @@ class RunDirectory:
         except PermissionError:  # someone else's process
             pass
         return "training"
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Generator[None]:
+    """Names the directory and its free space where the system says that a write failed and not of which file.
+
+    Raises:
+      OSError: that, with a file's name.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OF_A_WRITE:
+            raise
+        free = shutil.disk_usage(path).free / 1e6
+        raise OSError(error.errno, f"{error.strerror} ({free:,.0f} MB free there)", str(path)) from None
 
 
 def check_cache(directory: str | None) -> None:

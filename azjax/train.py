@@ -28,7 +28,7 @@ from azjax.plan import check_fits, make_plan, plan_table
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
 from azjax.resume import is_finished, read_metadata, refuse_changes
-from azjax.rundir import RunDirectory, check_cache
+from azjax.rundir import RunDirectory, check_cache, naming
 from azjax.selfplay import mean_legal_moves
 from azjax.step import RunState, Step, make_mesh
 from azjax.tournament import match_json
@@ -95,7 +95,12 @@ def train(config: RunConfig, directory: Path) -> int:
     """
     run = RunDirectory(directory, writes=hosts.is_first())
     game = envs.make(config.game)
-    with Progress(quiet=not hosts.is_first()) as progress, contextlib.ExitStack() as held, Signals() as signals:
+    with (
+        Progress(quiet=not hosts.is_first()) as progress,
+        naming(run.path),
+        contextlib.ExitStack() as held,
+        Signals() as signals,
+    ):
         with hosts.together():
             held.enter_context(run.lock())
             old = run.read_config() if run.exists() else None

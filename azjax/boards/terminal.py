@@ -19,15 +19,15 @@ _BY_GAME = {
     },
     "envs.othello": {r"\bX\b": "bold", r"\bO\b": "bold bright_white on grey37", r"\+": _LEGAL, r"\.": _EMPTY},
 }
-_HEADED = {"envs.go"}
-"""Games whose first line names columns by letters that are marks too."""
+_BOARD = {"envs.go": slice(1, None), "envs.chess.game": slice(8)}
+"""Lines that are the board, of games that name columns by letters that are marks too."""
 
 
 def paint(game: Game, board: str) -> Text:
     """Returns what `game.render` gave, in colour; without a terminal rich prints the same characters plain."""
     module = type(game).__module__
-    head, newline, rest = board.partition("\n") if module in _HEADED else ("", "", board)
-    text = Text(rest)
-    for pattern, style in _BY_GAME.get(module, _MARKS).items():
-        text.highlight_regex(pattern, style)
-    return Text.assemble(head, newline, text)
+    lines = [Text(line) for line in board.split("\n")]
+    for line in lines[_BOARD.get(module, slice(None))]:
+        for pattern, style in _BY_GAME.get(module, _MARKS).items():
+            line.highlight_regex(pattern, style)
+    return Text("\n").join(lines)

@@ -424,9 +424,12 @@ def nobody():
     if os.geteuid():
         yield
         return
+    written_from = jax.config.values["jax_persistent_cache_min_compile_time_secs"]
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e6)  # the tests' cache is root's
     os.seteuid(65534)
     yield
     os.seteuid(0)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", written_from)
 
 
 def test_a_directory_that_cannot_be_written_is_one_line_and_its_agent_plays(whole, others_files, request, capsys):
@@ -476,6 +479,7 @@ def test_a_disk_that_is_full_is_one_line_and_what_was_saved_is_whole(size, tmp_p
     assert "Traceback" not in done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("azjax: ")]
     assert len(said) == 1 and "No space left on device" in said[0] and str(disk) in said[0], done.stderr
+    assert "MB free there" in said[0]
     left = Path(f"{disk}.after")
     steps = Checkpoints(left / "run" / "checkpoints").saved_steps() if (left / "run" / "checkpoints").exists() else []
     if size >= 400:

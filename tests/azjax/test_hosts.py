@@ -210,7 +210,8 @@ def test_a_dead_peer_is_noticed_within_15_seconds_and_the_run_goes_on_by_one_pro
     assert_equal_runs(alone, directory)
 
 
-MATCH = "--steps 1000 --evaluation.every 3 --evaluation.anchors uct:3000 --evaluation.games 100".split()
+# A match of minutes whose plies take a fraction of a second.
+MATCH = "--steps 1000 --evaluation.every 3 --evaluation.games 40000 --evaluation.anchors uct:100".split()
 PHASES = {  # what to wait for in what was said, and other words of the command
     "starting": (lambda directory, said: True, []),
     "compiling": (lambda directory, said: "new run: " in said, []),
@@ -218,14 +219,15 @@ PHASES = {  # what to wait for in what was said, and other words of the command
         lambda directory, said: len(rows_of(directory)) > 3,
         ["--steps", "100000", "--evaluation.every", "0"],
     ),
-    "a match": (lambda directory, said: "playing uct:3000" in said, MATCH),
+    # It says so after 8 s and after another 28, when its programs are compiled.
+    "a match": (lambda directory, said: said.count("playing uct:100") >= 2, MATCH),
     "a save": (
         lambda directory, said: any(".new" in path.name for path in (directory / "checkpoints").glob("*")),
         ["--steps", "100000", "--evaluation.every", "0", "--checkpoint.every", "1"],
     ),
     "the report": (
         lambda directory, said: "rating 1 checkpoint" in said,
-        "--steps 3 --evaluation.every 0 --evaluation.anchors random uct:3000 --evaluation.final-games 100".split(),
+        "--steps 3 --evaluation.every 0 --evaluation.anchors uct:100 uct:101 --evaluation.final-games 40000".split(),
     ),
 }
 SIGNALLED = {
@@ -239,9 +241,9 @@ def signalled(phase: str, directory: Path, said: Path) -> subprocess.Popen:
     """Starts a run of two processes, which is then in that phase."""
     condition, more = PHASES[phase]
     process = start(directory, said, *more, "--hosts", "local:2")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for(lambda: len(children.read_text().split()) == 2, process, said)
     wait_for(lambda: condition(directory, said.read_text()), process, said)
-    if phase == "starting":
-        time.sleep(1)  # the launcher imports no JAX, the processes do
     return process
 
 

@@ -51,14 +51,15 @@ def test_a_game_that_is_won():
 def test_the_signs_of_a_board_are_explained():
     crosshair = envs.make("crosshair,size=3")
     told: list[tuple[str, str]] = []
-    waiting = ["help"]
+    waiting = ["help", "rules"]
     converse(
         Session(crosshair, make_player(crosshair, "random", lambda *_: pytest.fail("no run")), 0),
         lambda prompt: waiting.pop(0) if waiting else None,
         lambda text, kind: told.append((kind, text)),
     )
     plain = kinds(told, "plain")
-    assert plain.count(crosshair.legend) == 2 and any("azjax games GAME" in text for text in plain)
+    assert plain.count(crosshair.legend) == 2 and any("rules    " in text for text in plain)
+    assert crosshair.rules_text in plain
     assert all(f"{sign}:" in crosshair.legend for sign in ("[ ]", "+", "."))
 
 

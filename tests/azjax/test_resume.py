@@ -21,7 +21,7 @@ import pytest
 import envs
 from azjax import evaluation
 from azjax import train as module
-from azjax.checkpoint import Checkpoints
+from azjax.checkpoint import CheckpointError, Checkpoints
 from azjax.cli import main
 from azjax.config import (
     CheckpointConfig,
@@ -175,7 +175,7 @@ def test_another_state_is_refused_with_its_leaves_before_orbax(tiny, tmp_path, m
     monkeypatch.setattr(module.Step, "_init", other)
     monkeypatch.setattr(module._Trainer, "_compile", lambda self, like: None)
     monkeypatch.setattr("orbax.checkpoint.v1.load", lambda *_: pytest.fail("reached Orbax"))
-    with pytest.raises(module.CheckpointError, match=r"lanes/ply is int32\[8\], expected int16\[8\]"):
+    with pytest.raises(CheckpointError, match=r"lanes/ply is int32\[8\], expected int16\[8\]"):
         train(TINY, directory)
 
 
@@ -493,7 +493,7 @@ def test_a_checkpoint_with_another_programs_metadata_is_refused(tiny, tmp_path):
     manifest["metadata"]["totals"]["worlds"] = 3
     manifest["sha256"] = hash_manifest(manifest)
     path.write_text(json.dumps(manifest))
-    with pytest.raises(module.CheckpointError, match=r"checkpoint 6 of .*: its metadata is not a run's .*worlds"):
+    with pytest.raises(CheckpointError, match=r"checkpoint 6 of .*: its metadata is not a run's .*worlds"):
         train(TINY, directory)
 
 

@@ -195,6 +195,8 @@ def test_colour_keeps_every_character():
     go = envs.make("go_19x19")
     head = go.render(go.init(jax.random.key(0))).splitlines()[0]
     assert "O" in head and not any(span.start < len(head) for span in paint(go, head + "\n 1 X O").spans)
+    board = "\n".join(["8 r n b"] * 8 + ["  a b c d e f g h", "8/8 w K b -"])
+    assert max(span.end for span in paint(envs.make("chess"), board).spans) < board.index("  a b")
     state = jax.jit(envs.make("crosshair").step)(Line(envs.make("crosshair")).state, jnp.int32(0))
     styles = {str(span.style) for span in paint(envs.make("crosshair"), envs.make("crosshair").render(state)).spans}
     assert {"bold red", "green", "dim"} <= styles

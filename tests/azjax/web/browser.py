@@ -46,7 +46,7 @@ def serving(folder: Path, *words: str) -> Generator[str]:
         yield found[0]
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(120)  # it finishes what it computes
         server.stdout.close()
 
 
