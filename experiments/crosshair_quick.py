@@ -186,8 +186,8 @@ def main(options: Options) -> int:
             return status
         found[f"{seed}"] = {"matches": matches(run, config, opponent, options.games)}
     out = options.out or (RESULTS if options.budget == "full" else options.runs / name / "results")
-    seeds = merged(out, "seeds", found)
-    rows = [row for seed in sorted(seeds, key=int) for row in seeds[seed]["matches"]]
+    seeds = dict(sorted(merged(out, "seeds", found).items(), key=lambda item: int(item[0])))
+    rows = [row for seed in seeds.values() for row in seed["matches"]]
     report = {"game": config.game, "opponent": opponent, "pooled": pooled(rows), "seeds": seeds}
     publish(out, report, rows, table(report), lambda path: draw(path, report))
     return 0

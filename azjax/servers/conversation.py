@@ -46,12 +46,8 @@ def write_line(line: str) -> None:
 
 
 def _read(server: Server, source: TextIO, inbox: "queue.SimpleQueue[str | None]") -> None:
-    """Reads lines, None at the end.
-
-    A line that ends the conversation may come while the agent is loaded or compiled, which takes seconds and cannot be
-    interrupted. Then the process ends here, unless that line was piped in with others that wait to be answered.
-    """
-    last = time.monotonic()
+    """Reads lines, None at the end; sees that the line which ends the conversation does so."""
+    last, no_more = time.monotonic(), threading.Event()
     while line := source.readline(LONGEST_LINE + 1):
         rest = line
         while not rest.endswith("\n") and (rest := source.readline(LONGEST_LINE)):
@@ -60,9 +56,19 @@ def _read(server: Server, source: TextIO, inbox: "queue.SimpleQueue[str | None]"
         alone, last = now - last > _ALONE_SECONDS, now
         inbox.put(line)
         words = server.last_words(line)
-        if words is not None and alone:
-            time.sleep(_QUIT_SECONDS)
-            if not server.over:
-                os.write(sys.stdout.fileno(), words.encode())
-                os._exit(0)
+        if words is not None:
+            threading.Thread(target=_see_off, args=(server, words, alone, no_more), daemon=True).start()
+    no_more.set()
     inbox.put(None)
+
+
+def _see_off(server: Server, words: str, alone: bool, no_more: threading.Event) -> None:
+    """Ends the process if the server does not in time.
+
+    The line may have come while the agent is loaded or compiled, which takes seconds and cannot be interrupted. What
+    was piped in as a whole, with the end of the input after that line, is answered as a whole.
+    """
+    time.sleep(_QUIT_SECONDS)
+    if not server.over and (alone or not no_more.is_set()):
+        os.write(sys.stdout.fileno(), words.encode())
+        os._exit(0)

@@ -177,7 +177,9 @@ class RunsView:
         last = log.steps[-1] if log.steps else None
         ratings = _ratings(run)
         notes = [self._why_closed(run, config)]
-        notes += [f"{log.damaged} damaged lines in {run.metrics_path.name}"] if log.damaged else []
+        notes += (
+            [f"{log.damaged} damaged line{'s' * (log.damaged > 1)} in {run.metrics_path.name}"] if log.damaged else []
+        )
         notes += [f"{run.ratings_path.name} is damaged"] if ratings is None else []
         matches = _of_the_agent(log)
         return {

@@ -24,7 +24,9 @@ export class Board {
     this.from = null;
     this.zones = [...this.element.querySelectorAll(".zone")];
     const starts = new Set(legal.map(([, , path]) => path[0]));
-    this.element.classList.toggle("few", 2 * starts.size <= this.zones.length); // where few can be chosen, they are lit
+    // Where few can be chosen they are lit, but not one's own pieces, which everyone finds.
+    const places = legal.every(([, , path]) => path.length < 2);
+    this.element.classList.toggle("few", places && 2 * starts.size <= this.zones.length);
     for (const zone of this.zones) {
       const can = starts.has(zone.dataset.zone);
       zone.classList.toggle("can", can);

@@ -41,6 +41,10 @@ export function draw(element, svg) {
 }
 
 export function rows(table, heads, lines) {
-  const cells = (tag, values) => make("tr", {}, ...values.map((value) => (value instanceof Node ? make(tag, {}, value) : make(tag, { textContent: value ?? "" }))));
+  const cell = (tag, value) => {
+    if (value instanceof HTMLTableCellElement) return value;
+    return value instanceof Node ? make(tag, {}, value) : make(tag, { textContent: value ?? "" });
+  };
+  const cells = (tag, values) => make("tr", {}, ...values.map((value) => cell(tag, value)));
   table.replaceChildren(cells("th", heads), ...lines.map((line) => cells("td", line)));
 }

@@ -55,8 +55,9 @@ function list() {
       const box = make("input", { type: "checkbox", checked: shown.has(run.name), onchange: () => toggle(run.name) });
       box.dataset.run = run.name;
       const label = make("label", {}, box, ` ${run.name}`);
-      if (run.fault) return [label, run.fault];
-      return [label, run.game, `${run.step} of ${run.steps}`, run.games, run.time, run.plies_per_second, run.score, [run.state, run.note].filter(Boolean).join("; ")];
+      const note = (text, colSpan) => make("td", { textContent: text, colSpan, className: "note" });
+      if (run.fault) return [label, note(run.fault, 7)];
+      return [label, run.game, `${run.step} of ${run.steps}`, run.games, run.time, run.plies_per_second, run.score, note([run.state, run.note].filter(Boolean).join("; "), 1)];
     }));
   if (focused) document.querySelector(`[data-run="${CSS.escape(focused)}"]`)?.focus();
 }
@@ -92,9 +93,8 @@ async function files(again = false) {
 async function games() {
   const run = byId("games-run").value;
   const file = byId("games-file").value;
-  byId("games-list").replaceChildren();
-  if (!file) return;
-  const { games: found } = await ask("games", { run, file });
+  const found = file ? (await ask("games", { run, file })).games : [];
+  if (run !== byId("games-run").value || file !== byId("games-file").value) return; // another was chosen meanwhile
   byId("games-list").replaceChildren(
     ...found.map((game, number) => {
       const result = game.returns === null ? "unfinished" : game.returns[0] > 0 ? "1–0" : game.returns[0] < 0 ? "0–1" : "½–½";

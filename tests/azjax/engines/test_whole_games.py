@@ -1,7 +1,8 @@
 """Our agent against itself through each protocol, by the clock, to the end; others' rules judge every move.
 
-`pytest -m record -s tests/azjax/engines/test_whole_games.py` plays 100 games of each and prints what docs/engines.md
-has. An engine's clock runs from the writing of its `go` or `genmove` to the reading of its move.
+`pytest -m record -s tests/azjax/engines/test_whole_games.py` plays 100 games of each and prints what became of them.
+The slow tests play the beginning of one, by a longer clock: the machine may do other things. An engine's clock runs
+from the writing of its `go` or `genmove` to the reading of its move.
 """
 
 import abc
@@ -10,7 +11,6 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from azjax.engines.process import EngineProcess
 
 COLOURS = ("black", "white")  # of GTP
 START_SECONDS = 300.0
-MOST_PLIES = 600
+MOST_PLIES, FEW_PLIES = 600, 60
 
 needs_gnugo = pytest.mark.skipif(
     not (shutil.which("gnugo") or Path("/usr/games/gnugo").exists()), reason="GNU Go is not installed"
@@ -127,6 +127,10 @@ class Judge(abc.ABC):
     def end(self, moves: list[str]) -> str | None:
         """Returns how the game has ended; None: it goes on."""
 
+    def close(self) -> None:
+        """Ends what the judge has started."""
+        return
+
 
 class PythonChess(Judge):
     def new_game(self) -> None:
@@ -188,9 +192,13 @@ class GnuGo(Judge):
     def end(self, moves: list[str]) -> str | None:
         return "two passes" if [move.lower() for move in moves[-2:]] == ["pass", "pass"] else None
 
+    def close(self) -> None:
+        self.engine.close()
 
-def play_games(sides: list[Side], judge: Judge, games: int, control: Control) -> Tally:
-    tally, began = Tally(), time.perf_counter()
+
+def play_games(sides: list[Side], judge: Judge, games: int) -> Tally:
+    tally, began, control = Tally(), time.perf_counter(), sides[0].control
+    most_plies = MOST_PLIES if games > 1 else FEW_PLIES
     for number in range(games):
         moves: list[str] = []
         left = [control.main, control.main]
@@ -198,7 +206,7 @@ def play_games(sides: list[Side], judge: Judge, games: int, control: Control) ->
         for side in sides:
             side.new_game()
         end = None
-        while end is None and len(moves) < MOST_PLIES:
+        while end is None and len(moves) < most_plies:
             mover = len(moves) % 2
             side = sides[(number + mover) % 2]
             side.show(moves, left)
@@ -215,10 +223,11 @@ def play_games(sides: list[Side], judge: Judge, games: int, control: Control) ->
             else:
                 end = judge.end(moves)
         tally.games, tally.plies = tally.games + 1, tally.plies + len(moves)
-        tally.ends[end or f"{MOST_PLIES} plies"] += 1
+        tally.ends[end or f"{most_plies} plies"] += 1
     tally.seconds = time.perf_counter() - began
     for side in sides:
         side.process.close("quit")
+    judge.close()
     print(tally)
     return tally
 
@@ -228,29 +237,25 @@ def check(tally: Tally, games: int) -> None:
     assert tally.plies > 10 * games
 
 
-def many(few: int) -> Callable:
-    """Marks a test: so many games among the slow ones, 100 for the record."""
-    marks = [pytest.param(few, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.record)]
-    return pytest.mark.parametrize("games", marks)
+many = pytest.mark.parametrize(
+    "games", [pytest.param(1, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.record)]
+)
 
 
-@many(2)
+@many
 @needs_gnugo
 def test_games_of_go_through_gtp(go_run, games):
-    control = Control(main=8.0)
-    sides = [GtpSide("gtp", go_run, control) for _ in range(2)]
-    check(play_games(sides, GnuGo(5), games, control), games)
+    control = Control(main=8.0 if games > 1 else 30.0)
+    check(play_games([GtpSide("gtp", go_run, control) for _ in range(2)], GnuGo(5), games), games)
 
 
-@many(1)
+@many
 def test_games_of_chess_through_uci(chess_run, games):
-    control = Control(main=4.0, increment=0.05)
-    sides = [UciSide("uci", chess_run, control) for _ in range(2)]
-    check(play_games(sides, PythonChess(), games, control), games)
+    control = Control(main=2.0, increment=0.05) if games > 1 else Control(main=20.0, increment=0.1)
+    check(play_games([UciSide("uci", chess_run, control) for _ in range(2)], PythonChess(), games), games)
 
 
-@many(1)
+@many
 def test_games_of_shogi_through_usi(shogi_run, games):
-    control = Control(main=3.0, per_move=0.1)
-    sides = [UciSide("usi", shogi_run, control) for _ in range(2)]
-    check(play_games(sides, PythonShogi(), games, control), games)
+    control = Control(main=2.0 if games > 1 else 20.0, per_move=0.1)
+    check(play_games([UciSide("usi", shogi_run, control) for _ in range(2)], PythonShogi(), games), games)

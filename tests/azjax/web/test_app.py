@@ -347,7 +347,7 @@ def test_a_damaged_line_of_a_log_is_told_of_and_the_others_are_drawn(strange, li
     lines = run.metrics_path.read_bytes().splitlines(keepends=True)
     run.metrics_path.write_bytes(lines[0] + line + lines[1])
     (listed,) = client.post("/api/runs", json={}).json()["runs"]
-    assert (listed["step"], listed["note"]) == (2, "1 damaged lines in metrics.jsonl")
+    assert (listed["step"], listed["note"]) == (2, "1 damaged line in metrics.jsonl")
     charts = client.post("/api/curves", json={"runs": ["strange"], "axis": "games"}).json()["charts"]
     assert len(charts) == 5
 
@@ -361,6 +361,7 @@ def test_a_damaged_line_of_a_log_is_told_of_and_the_others_are_drawn(strange, li
         (f"process 999999999 on {socket.gethostname()}\n".encode(), "stopped"),
         (b"process 1 on another-host\n", ""),
     ],
+    ids=["empty", "noise", "alive", "gone", "elsewhere"],
 )
 def test_a_run_is_trained_while_its_process_lives(strange, lock, state):
     client, run = strange
