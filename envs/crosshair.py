@@ -13,6 +13,7 @@ There are no draws: a full board without checkerboards joins exactly one pair of
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -218,22 +219,16 @@ class Crosshair(Game):
     def _steps(self) -> list[tuple[Step, Step]]:
         """The directions in which a stone pinches: the step there and the step back."""
         grid = self.grid
-        straight: list[tuple[Step, Step]] = [(grid.north, grid.south), (grid.south, grid.north)]
-        straight += [(grid.east, grid.west), (grid.west, grid.east)]
-        return straight + (self._diagonals if self.diagonal_pinch else [])
+        vertical: list[tuple[Step, Step]] = [(grid.north, grid.south), (grid.south, grid.north)]
+        horizontal: list[tuple[Step, Step]] = [(grid.east, grid.west), (grid.west, grid.east)]
+        if not self.diagonal_pinch:
+            return vertical + horizontal
 
-    @functools.cached_property
-    def _diagonals(self) -> list[tuple[Step, Step]]:
-        grid = self.grid
+        def corner(first: Step, second: Step) -> Step:
+            return lambda bits: first(second(bits))
 
-        def corner(vertical: Step, horizontal: Step) -> Step:
-            return lambda bits: vertical(horizontal(bits))
-
-        return [
-            (corner(vertical, horizontal), corner(back_vertical, back_horizontal))
-            for vertical, back_vertical in ((grid.north, grid.south), (grid.south, grid.north))
-            for horizontal, back_horizontal in ((grid.east, grid.west), (grid.west, grid.east))
-        ]
+        pairs = itertools.product(vertical, horizontal)
+        return vertical + horizontal + [(corner(v, h), corner(back_v, back_h)) for (v, back_v), (h, back_h) in pairs]
 
     def _mine_and_theirs(self, state: CrosshairState) -> tuple[Bits, Bits]:
         red_moves = self.to_move(state) == 0
@@ -255,10 +250,9 @@ class Crosshair(Game):
         grid = self.grid
         pinches = [back(theirs & back(mine)) for _, back in self._steps]
         cut = grid.empty()
-        for vertical, back_vertical in (0, grid.south), (1, grid.north):
-            for horizontal, back_horizontal in (2, grid.west), (3, grid.east):
-                enemies = back_vertical(theirs) & ~pinches[vertical] & back_horizontal(theirs) & ~pinches[horizontal]
-                cut = cut | (back_vertical(back_horizontal(mine)) & enemies)
+        beside = [(back, back(theirs) & ~pinched) for (_, back), pinched in zip(self._steps, pinches, strict=True)]
+        for (back_vertical, above), (back_horizontal, aside) in itertools.product(beside[:2], beside[2:4]):
+            cut = cut | (back_vertical(back_horizontal(mine)) & above & aside)
         for pinched in pinches[4:]:  # a stone pinched along a diagonal may be the other half of a checkerboard
             cut = cut | pinched
         cut = cut & legal

@@ -23,7 +23,7 @@ from typing import Any
 import tyro
 
 from azjax.engines.process import EngineProcess
-from experiments.provenance import markdown, provenance, say, write_results
+from experiments.provenance import markdown, provenance, say, where, write_results
 
 RESULTS = Path(__file__).parent / "results" / "engine_latency"
 MOVE_SECONDS = (0.1, 0.5)
@@ -201,8 +201,7 @@ def table(rows: list[dict[str, Any]], origin: dict[str, Any]) -> str:
     """Returns the rows as text."""
     heads = ["protocol", "from the line to the end of its answer", "samples", "median, ms", "95th percentile", "most"]
     lines = [heads, ["---"] * len(heads), *([str(value) for value in row.values()] for row in rows)]
-    where = f"{origin['device']}, {origin['cores']} cores, {origin['date']}, commit {origin['commit']}."
-    return f"# Latency of the engines\n\n{markdown(lines)}\n{where}\n"
+    return f"# Latency of the engines\n\n{markdown(lines)}\n{where([origin])}.\n"
 
 
 def main(options: Options) -> int:

@@ -16,7 +16,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any, Literal
@@ -49,7 +48,7 @@ from azjax.train import use_devices
 from experiments.ledger import Ledger, Roster, results
 from experiments.paper_scale import PaperScale, show_plan
 from experiments.provenance import markdown, merged, provenance, publish, say, where
-from experiments.trained import Stopped, trained
+from experiments.trained import Stopped, slug, trained
 
 RESULTS = Path(__file__).parent / "results" / "figure_1"
 ROLLOUTS = ("random", "uct:100", "uct:400", "uct:1600")
@@ -167,11 +166,6 @@ def anchors(game: str, budget: Budget) -> list[str]:
 def zero(words: list[str]) -> str:
     """Returns the anchor whose rating is 0: one that wins and loses, as random does not."""
     return "uct:400" if "uct:400" in words else words[1]
-
-
-def slug(game: str) -> str:
-    """Returns a game's name as that of a folder."""
-    return re.sub(r"[^a-z0-9]+", "-", game)
 
 
 def measure(options: Options, word: str) -> dict[str, Any]:

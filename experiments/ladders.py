@@ -11,8 +11,6 @@ Runs and matches are kept under --runs, so that an experiment that was stopped g
 
 import dataclasses
 import itertools
-import json
-import re
 import sys
 from pathlib import Path
 from typing import Any, Literal
@@ -31,8 +29,8 @@ from azjax.step import make_mesh
 from azjax.train import use_devices
 from envs.core import Game
 from experiments.ledger import Ledger, Roster, results
-from experiments.provenance import markdown, provenance, say, write_results
-from experiments.trained import Stopped, trained
+from experiments.provenance import markdown, merged, provenance, say, where, write_results
+from experiments.trained import Stopped, slug, trained
 
 RESULTS = Path(__file__).parent / "results" / "ladders"
 LADDERS: dict[str, tuple[str, ...]] = {
@@ -124,11 +122,6 @@ def measure(options: Options, word: str) -> dict[str, Any]:
     }
 
 
-def slug(game: str) -> str:
-    """Returns a game's name as that of a folder."""
-    return re.sub(r"[^a-z0-9]+", "-", game)
-
-
 def rows_of(games: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns a row for each player of each game."""
     return [
@@ -156,9 +149,9 @@ def table(games: dict[str, dict[str, Any]]) -> str:
             lines.append([who, f"{player['elo']:+.0f}", ends, str(player["games"]), score])
         lost = sum(row["games"] for match in report["matches"] for row in match["given_up"])
         text += (
-            f"\n## {name}\n\n{markdown(lines)}\n{report['games_a_pair']} games a pair, {lost} resigned or forfeited. "
+            f"\n## {name}\n\n{markdown(lines)}\n{report['games_a_pair']} games a pair, {lost} resigned or forfeited."
         )
-        text += f"{report['device']}, {report['cores']} cores, {report['date']}, commit {report['commit']}.\n"
+        text += f" {where([report])}.\n"
     return text
 
 
@@ -177,9 +170,7 @@ def main(options: Options) -> int:
             report = measure(options, word)
         except Stopped as stopped:
             return stopped.status
-        before = out / "results.json"
-        games = json.loads(before.read_text(encoding="utf-8"))["games"] if before.is_file() else {}
-        games[word] = report
+        games = merged(out, "games", {word: report})
         write_results(out, {"games": games}, rows_of(games), table(games))
     print((out / "results.md").read_text(encoding="utf-8"))
     say(f"wrote {out}")

@@ -1,5 +1,6 @@
 """Runs of an experiment: trained to their end, or stopped by a signal with their state saved."""
 
+import re
 from pathlib import Path
 
 from azjax.config import RunConfig
@@ -13,6 +14,11 @@ class Stopped(Exception):
     def __init__(self, status: int):
         super().__init__(f"stopped by a signal ({status})")
         self.status = status
+
+
+def slug(game: str) -> str:
+    """Returns a game's name as that of a folder."""
+    return re.sub(r"[^a-z0-9]+", "-", game)
 
 
 def trained(config: RunConfig, directory: Path) -> RunDirectory:

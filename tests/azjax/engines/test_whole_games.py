@@ -132,34 +132,33 @@ class Judge(abc.ABC):
         return
 
 
-class PythonChess(Judge):
+class Package(Judge):
+    """A package with python-chess's interface."""
+
+    package: str
+    reader: str  # of Move: what makes one of its text
+
     def new_game(self) -> None:
-        chess = pytest.importorskip("chess")
-        self.board = chess.Board()
+        self.rules = pytest.importorskip(self.package)
+        self.board = self.rules.Board()
 
     def play(self, moves: list[str]) -> bool:
-        chess = pytest.importorskip("chess")
-        legal = (move := chess.Move.from_uci(moves[-1])) in self.board.legal_moves
+        legal = (move := getattr(self.rules.Move, self.reader)(moves[-1])) in self.board.legal_moves
         if legal:
             self.board.push(move)
         return legal
+
+
+class PythonChess(Package):
+    package, reader = "chess", "from_uci"
 
     def end(self, moves: list[str]) -> str | None:
         outcome = self.board.outcome()  # five repetitions, 75 moves: past what ends a game by our rules
         return None if outcome is None else outcome.termination.name.lower()
 
 
-class PythonShogi(Judge):
-    def new_game(self) -> None:
-        shogi = pytest.importorskip("shogi")
-        self.board = shogi.Board()
-
-    def play(self, moves: list[str]) -> bool:
-        shogi = pytest.importorskip("shogi")
-        legal = (move := shogi.Move.from_usi(moves[-1])) in self.board.legal_moves
-        if legal:
-            self.board.push(move)
-        return legal
+class PythonShogi(Package):
+    package, reader = "shogi", "from_usi"
 
     def end(self, moves: list[str]) -> str | None:
         if self.board.is_checkmate() or self.board.is_stalemate():
