@@ -32,14 +32,16 @@ def speak(options: Engine) -> NoReturn:
     if reconfigure := getattr(sys.stdin, "reconfigure", None):
         reconfigure(errors="replace", newline="\n")
     load, simulations = _agent_of(options, name), options.simulations
+    resign = None if options.resign is None else 2 * options.resign - 1  # a value from points of a game
     if options.protocol == "gtp":
-        server: Server = GtpServer(load, write_line, simulations=simulations)
+        server: Server = GtpServer(load, write_line, simulations=simulations, resign=resign)
     else:
         server = UciServer(
             UCI if options.protocol == "uci" else USI,
             load,
             write_line,
             simulations=simulations,
+            resign=resign,
             megabytes=options.megabytes,
             wave=options.wave,
         )

@@ -14,7 +14,9 @@ import envs
 from azjax.export import export
 from azjax.rundir import load_run
 from azjax.servers.go_words import alternating, fixed_handicap
+from azjax.servers.gtp import GtpServer
 from azjax.servers.turn import centipawns, seconds_for_move
+from tests.azjax.engines.conftest import Clock, Talk
 from tests.azjax.engines.gibberish import fuzz
 
 CONVERSATIONS = "basics play ko genmove turns handicap score clock leela kata interrupted".split()
@@ -63,6 +65,23 @@ def test_the_komi_decides_what_the_search_takes_for_won(go_talk, komi, score, pa
     go_talk.tell(f"komi {komi}", "play b C3", "play w pass")
     assert go_talk.tell("final_score") == [f"= {score}", ""]
     assert (go_talk.tell("reg_genmove b") == ["= pass", ""]) == passes
+
+
+def test_it_gives_up_where_too_little_is_expected(go_loader):
+    def talk(resign: float) -> Talk:
+        said: list[str] = []
+        return Talk(GtpServer(go_loader, said.append, Clock(), resign=resign), said, "gtp")
+
+    board = talk(-0.999).tell("showboard")
+    hopeless = talk(0.999)
+    assert hopeless.tell("genmove b", "reg_genmove w") == ["= resign", ""] * 2
+    *_, line, end = hopeless.tell("lz-genmove_analyze b 10")
+    assert (line, end) == ("play resign", "")
+    assert hopeless.tell("showboard") == board  # nothing was played
+    first, *_, last = hopeless.tell("kata-analyze b 10", "")
+    assert (first, last) == ("=", "")  # an analysis goes on all the same
+    (answer, _) = talk(-0.999).tell("genmove b")
+    assert answer.startswith("= ") and answer != "= resign"
 
 
 @pytest.mark.parametrize(
@@ -201,6 +220,8 @@ def test_an_exported_agent_is_the_run_it_came_from(go_run, tmp_path):
         (["gtp", "--agent", "nowhere.safetensors"], 2, "got nowhere.safetensors, which is no file"),
         (["gtp", "--agent", "a", "--run", "RUN"], 2, "--run and --agent: got both"),
         (["gtp", "--agent", "a", "--step", "3"], 2, "--step: got 3 without --run"),
+        (["gtp", "--run", "RUN", "--resign", "0.5"], 2, "--resign: got 0.5, expected points of a game below 0.5"),
+        (["uci", "--run", "RUN", "--resign", "0.05"], 2, "--resign: got it for uci, which has no word for that"),
         (["gtp", "--run", "RUN", "--wave", "0"], 2, "--wave: got 0, expected at least 1"),
         (["gtp", "--run", "RUN", "--step", "5"], 2, "has no checkpoint of step 5"),
         (["gtp", "--run", "RUN", "--simulations", "0"], 2, "--simulations: got 0, expected at least 1"),
