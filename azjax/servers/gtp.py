@@ -161,7 +161,7 @@ class GtpServer(Server):
         return ""
 
     def _do_komi(self, words: list[str]) -> str:
-        self._komi = number(words, 0, float, -1e4, 1e4)
+        self._komi = number(words, 0, float, -1e4, 1e4) + 0.0  # -0 is 0
         self._agent().use_komi(self._current_komi)
         return ""
 

@@ -37,13 +37,13 @@ def seconds_for_move(
       increment: seconds that each move adds.
       moves_to_go: moves until more time comes; None: the rest of the game.
       per_move: seconds that each move has besides (byo-yomi).
-      overhead: seconds lost on the way to and fro.
+      overhead: seconds that each move loses on the way to and fro. An increment pays for them first: otherwise the clock
+        would run down to where a moment's delay loses the game.
     """
     usable = max(left - overhead, 0.0)
     moves = max(1, min(moves_to_go or _MOVES_TO_GO, _MOVES_TO_GO))
-    wanted = usable / moves + 0.8 * increment
-    most = max(_LARGEST_SHARE * usable, 0.0)
-    return max(min(wanted, most) + max(per_move - overhead, 0.0), 0.01)
+    wanted = max(usable / moves + 0.8 * increment - overhead, 0.0)
+    return max(min(wanted, _LARGEST_SHARE * usable) + max(per_move - overhead, 0.0), 0.01)
 
 
 class Turn:

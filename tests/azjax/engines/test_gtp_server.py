@@ -103,12 +103,20 @@ def test_fixed_handicaps_are_gnugos(size, stones, points):
 
 
 def test_time_is_shared_out():
-    assert seconds_for_move(60.05) == pytest.approx(2.0)
-    assert seconds_for_move(60.05, 1.0) == pytest.approx(2.8)
-    assert seconds_for_move(10.05, moves_to_go=5) == pytest.approx(2.0)
+    assert seconds_for_move(60.05) == pytest.approx(1.95)
+    assert seconds_for_move(60.05, 1.0) == pytest.approx(2.75)
+    assert seconds_for_move(10.05, moves_to_go=5) == pytest.approx(1.95)
     assert seconds_for_move(1.05, moves_to_go=1) == pytest.approx(0.8)  # never all of it
     assert seconds_for_move(0.0, per_move=1.0) == pytest.approx(0.95)
     assert seconds_for_move(-3.0) == 0.01 and seconds_for_move(0.1, 10.0) == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize("increment", [0.03, 0.1, 1.0])
+def test_an_increment_keeps_the_clock_from_running_down(increment):
+    left = 2.0
+    for _ in range(300):
+        left += increment - seconds_for_move(left, increment) - 0.015  # what a move costs besides
+    assert left > 0.5
 
 
 def test_values_as_centipawns():
@@ -205,6 +213,13 @@ def test_an_exported_agent_is_the_run_it_came_from(go_run, tmp_path):
         assert done.returncode == 0 and done.stderr == ""
         answers.append(done.stdout)
     assert answers[0] == answers[1] and re.fullmatch(r"=\n\n(= \w+\n\n){3}=\n\n", answers[0])
+
+
+@pytest.mark.parametrize(("closed", "status"), [("<&-", 2), (">&-", 2), ("</dev/null", 0), (">/dev/full", 1)])
+def test_without_somewhere_to_speak_it_ends(go_run, closed, status):
+    command = f"echo name | {sys.executable} -m azjax engine gtp --run {go_run} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=300)
+    assert done.returncode == status and done.stderr.count("\n") == min(status, 1)
 
 
 @pytest.mark.parametrize(
