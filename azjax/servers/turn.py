@@ -37,8 +37,8 @@ def seconds_for_move(
       increment: seconds that each move adds.
       moves_to_go: moves until more time comes; None: the rest of the game.
       per_move: seconds that each move has besides (byo-yomi).
-      overhead: seconds that each move loses on the way to and fro. An increment pays for them first: otherwise the clock
-        would run down to where a moment's delay loses the game.
+      overhead: seconds that each move loses on the way to and fro. An increment pays for them first: otherwise the
+        clock would run down to where a moment's delay loses the game.
     """
     usable = max(left - overhead, 0.0)
     moves = max(1, min(moves_to_go or _MOVES_TO_GO, _MOVES_TO_GO))
