@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LONGEST_LINE = 1 << 16
 """In characters; a game of 512 plies takes 3,000."""
 
-QUIT_SECONDS = 0.25
+QUIT_SECONDS = 0.2
 """After `quit` a search has this time to come to its end by itself, as one does whose commands were piped in."""
 
 MOST_WAVE = 256

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from azjax import __version__
 from azjax.servers.server import MOST_WAVE, LoadFn, Say, Server
-from azjax.servers.turn import Limits, Turn, centipawns, seconds_for_move
+from azjax.servers.turn import MOVE_OVERHEAD, Limits, Turn, centipawns, seconds_for_move
 
 if TYPE_CHECKING:
     from azjax.thinker import MoveLine
@@ -74,7 +74,7 @@ class UciServer(Server):
             f"{dialect.option_prefix}Hash": _Spin(megabytes, 1, megabytes),
             "MultiPV": _Spin(1, 1, 500),
             "Simulations": _Spin(simulations or 0, 0, 10**9),  # of a search without limits; 0: the run's own
-            "Move Overhead": _Spin(50, 0, 60_000),
+            "Move Overhead": _Spin(round(1000 * MOVE_OVERHEAD), 0, 60_000),
             "Wave": _Spin(wave, 1, MOST_WAVE),
         }
         self._values = {name: spin.default for name, spin in self._spins.items()}
