@@ -32,6 +32,9 @@ _LONGEST_WALK = 128
 _LONGEST_LINE = 512
 """Edges of any other walk: its scratch space would take time if it were as long as the tree is large."""
 
+_BLOCK = 256
+"""Nodes that are moved at a time when a tree is given another root."""
+
 
 class Variation(NamedTuple):
     """A move and what the search expects after it; the view of the player to move."""
@@ -316,28 +319,44 @@ def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int
     old = np.flatnonzero(kept)
     new = np.full(len(parents) + 1, NO_NODE, np.int32)  # the last entry answers for NO_NODE
     new[old] = np.arange(len(old))
-    rest = np.setdiff1d(np.arange(len(parents)), old)
-    order = np.concatenate([old, rest]).astype(np.int32)
-    return _renumbered(tree, order, new, np.int32(len(old))), len(old)
+    order = np.arange(len(parents), dtype=np.int32)
+    order[: len(old)] = old
+    return _renumbered(tree, order, new, np.int32(len(old)), np.int32(used)), len(old)
 
 
 @functools.partial(jax.jit, donate_argnums=0)
-def _renumbered(tree: GrowingTree, order: jax.Array, new: jax.Array, number: jax.Array) -> GrowingTree:
-    """Returns the tree with node order[i] at i, cleared from `number` on; node i is now new[i]."""
-    is_kept = jnp.arange(order.shape[0], dtype=jnp.int32) < number
+def _renumbered(tree: GrowingTree, order: jax.Array, new: jax.Array, number: jax.Array, used: jax.Array) -> GrowingTree:
+    """Returns the tree with node order[i] >= i at i below `number`, cleared from there on; node i is now new[i].
 
-    def moved(leaf: jax.Array, empty: Any) -> jax.Array:
-        where = is_kept.reshape(-1, *(1,) * (leaf.ndim - 1))
-        return jnp.where(where, leaf[order], jnp.asarray(empty, leaf.dtype))
-
+    It is moved block by block and in place, up to where it was `used`: no node lies before the place that it moves to.
+    """
+    num_nodes = order.shape[0]
+    block = min(_BLOCK, num_nodes)
     empty = {"children": NO_NODE, "parents": NO_NODE, "action_from_parent": NO_NODE, "discounts": 1}
-    fields = {
-        name: jax.tree.map(lambda leaf, name=name: moved(leaf, empty.get(name, 0)), field)
-        for name, field in tree._asdict().items()
-    }
-    fields["children"] = new[fields["children"]]
-    fields["parents"] = new[fields["parents"]].at[ROOT].set(NO_NODE)
-    fields["action_from_parent"] = fields["action_from_parent"].at[ROOT].set(NO_NODE)
-    fields["rewards"] = fields["rewards"].at[ROOT].set(0)
-    fields["discounts"] = fields["discounts"].at[ROOT].set(1)
-    return GrowingTree(**fields)
+
+    def move_block(turn: jax.Array, tree: GrowingTree) -> GrowingTree:
+        start = jnp.minimum(turn * block, num_nodes - block)
+        nodes = start + jnp.arange(block, dtype=jnp.int32)
+        is_done = nodes < turn * block  # the last block reaches back
+        source = jnp.where(is_done, nodes, order[nodes])
+
+        def moved(name: str, leaf: jax.Array) -> jax.Array:
+            def column(of_nodes: jax.Array) -> jax.Array:
+                return of_nodes.reshape(-1, *(1,) * (leaf.ndim - 1))
+
+            rows = leaf[source]
+            if name in ("children", "parents"):
+                rows = jnp.where(column(is_done), rows, new[rows])
+            rows = jnp.where(column(is_done | (nodes < number)), rows, jnp.asarray(empty.get(name, 0), leaf.dtype))
+            return jax.lax.dynamic_update_slice_in_dim(leaf, rows, start, 0)
+
+        fields = tree._asdict().items()
+        return GrowingTree(**{name: jax.tree.map(functools.partial(moved, name), field) for name, field in fields})
+
+    tree = jax.lax.fori_loop(0, (used + block - 1) // block, move_block, tree)
+    return tree._replace(
+        parents=tree.parents.at[ROOT].set(NO_NODE),
+        action_from_parent=tree.action_from_parent.at[ROOT].set(NO_NODE),
+        rewards=tree.rewards.at[ROOT].set(0),
+        discounts=tree.discounts.at[ROOT].set(1),
+    )

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.search import game_model, puct_policy
+from azjax.search import game_model, puct_policy, single
 from azjax.search.single import TreeSearch
+from azjax.search.tree import NO_NODE, ROOT
 from envs.tic_tac_toe import GAME as TIC_TAC_TOE
 
 KEY = jax.random.key(0)
@@ -58,6 +59,30 @@ def test_a_search_in_pieces_is_the_search_in_one(searcher):
     np.testing.assert_allclose(look.value, whole.search_tree.node_values[0, 0], atol=1e-6)
     assert look.action == whole.action[0] == look.principal_variation[0] and look.simulations == 40
     assert look.prior.sum() == pytest.approx(1) and (look.prior[[4, 0]] == 0).all()
+
+
+@pytest.mark.parametrize("simulations", [40, 100])
+def test_a_tree_is_given_another_root_block_by_block(monkeypatch, simulations):
+    monkeypatch.setattr(single, "_BLOCK", 8)
+    search = TreeSearch(TIC_TAC_TOE, MODEL, (), capacity=100)  # 101 nodes: the last block reaches back
+    search.start(after(4, 0))
+    assert search.grow(simulations) == simulations
+    before, best = jax.tree.map(np.array, search._tree), search.look().action
+    kept = [int(before.children[ROOT, 0, best])]
+    for node in range(kept[0] + 1, simulations + 1):
+        if before.parents[node, 0] in kept:
+            kept.append(node)
+    assert search.advance(best) and len(kept) == search._used > 10
+    now = jax.tree.map(np.array, search._tree)
+    for name in ("visits", "qvalues", "prior_logits", "node_values"):
+        np.testing.assert_array_equal(getattr(now, name)[: len(kept)], getattr(before, name)[kept])
+    for place, old in enumerate(kept):
+        assert [NO_NODE if child == NO_NODE else kept[child] for child in now.children[place, 0]] == before.children[
+            old, 0
+        ].tolist()
+    assert now.parents[ROOT, 0] == NO_NODE
+    assert [kept[parent] for parent in now.parents[1 : len(kept), 0]] == before.parents[kept[1:], 0].tolist()
+    assert not now.visits[len(kept) :].any() and (now.children[len(kept) :] == NO_NODE).all()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
