@@ -21,7 +21,6 @@ import mctx
 
 from azjax.search.choice import Selection
 from azjax.search.tree import (
-    NO_ACTION,
     NO_NODE,
     ROOT,
     GrowingTree,
@@ -36,26 +35,27 @@ from azjax.search.tree import (
     take_edge,
 )
 
-_LEVELS = 4
-"""Levels that are backed up together: each is a few small programs, whose calls take longer than their work."""
-
 
 class Walk(NamedTuple):
-    """One way down in every game, D levels: max_depth, rounded up to a multiple of _LEVELS.
+    """One way down in every game, D = max_depth levels; entries past a game's own length are left over, not used.
 
-    Entries past a game's own length are left over, not used. The arrays are the loop's scratch space, allocated once.
+    The arrays are the loop's scratch space, allocated once.
     """
 
     edges: jax.Array  # int32[D, B], taken at each level: (node * B + lane) * A + action
+    visits: jax.Array  # int32[D, B], of the node
+    values: jax.Array  # float32[D, B], of the node; on the way up its new value
+    rewards: jax.Array  # float32[D, B], of the edge, where its child existed
+    discounts: jax.Array  # float32[D, B]
+    qvalues: jax.Array  # float32[D, B], of the edge, new; written on the way up
     length: jax.Array  # int32[B], edges taken, at least 1
-    visits: jax.Array  # int32[D, B], of the node; this and what follows is new, written on the way up
-    values: jax.Array  # float32[D, B], of the node
-    qvalues: jax.Array  # float32[D, B], of the edge
+    child: jax.Array  # int32[B], where the last edge leads, NO_NODE if nowhere yet
+    raw_value: jax.Array  # float32[B], of that child
 
-    def last_edge(self) -> jax.Array:
-        """Returns int32[B]."""
+    def last(self, field: jax.Array) -> jax.Array:
+        """Returns a field's entries [B] of the last edges."""
         batch_size = self.length.shape[0]
-        return self.edges.reshape(-1)[(self.length - 1) * batch_size + jnp.arange(batch_size, dtype=jnp.int32)]
+        return field.reshape(-1)[(self.length - 1) * batch_size + jnp.arange(batch_size, dtype=jnp.int32)]
 
 
 def search(
@@ -187,6 +187,7 @@ def grow(
     """
     num_nodes, batch_size, num_actions = tree.prior_logits.shape
     max_depth = num_nodes - 1 if max_depth is None else min(max_depth, num_nodes - 1)
+    lanes = jnp.arange(batch_size, dtype=jnp.int32)
     selection = Selection(
         jax.random.fold_in(rng_key, 0),
         root_action_selection_fn,
@@ -201,8 +202,8 @@ def grow(
         rng_key, tree, walk = carry
         # The split is mctx's, so that a random recurrent_fn draws what it would draw there.
         rng_key, _, expand_key = jax.random.split(rng_key, 3)
-        walk = walk_down(tree, walk, max_depth)
-        flat_parent, action = jnp.divmod(walk.last_edge(), num_actions)
+        walk = walk_down(tree, walk, lanes, max_depth)
+        flat_parent, action = jnp.divmod(walk.last(walk.edges), num_actions)
         embedding = jax.tree.map(lambda leaf: take(leaf, flat_parent), tree.embeddings)
         output, embedding = recurrent_fn(params, expand_key, action, embedding)
         chex.assert_shape(output.prior_logits, (batch_size, num_actions))
@@ -225,23 +226,18 @@ def settle(
     """Ends a simulation: adds `node` int32[] to every game whose walk left the tree, backs up, and chooses anew."""
     _, batch_size, num_actions = tree.prior_logits.shape
     lanes = jnp.arange(batch_size, dtype=jnp.int32)
-    edge = walk.last_edge()
-    child = take_edge(tree.children, edge)
-    is_new = child == NO_NODE
-    flat_child = flat_node(tree, jnp.maximum(child, ROOT), lanes)
-    discount = jnp.where(is_new, output.discount, take(tree.discounts, flat_child))
+    edge = walk.last(walk.edges)
+    is_new = walk.child == NO_NODE
     walk = _back_up(
-        tree,
         walk,
-        leaf_value=jnp.where(is_new, output.value, take(tree.raw_values, flat_child)),
-        leaf_reward=jnp.where(is_new, output.reward, take(tree.rewards, flat_child)),
-        leaf_discount=discount,
+        leaf_value=jnp.where(is_new, output.value, walk.raw_value),
+        leaf_reward=jnp.where(is_new, output.reward, walk.last(walk.rewards)),
+        leaf_discount=jnp.where(is_new, output.discount, walk.last(walk.discounts)),
     )
     parent, action = edge // (batch_size * num_actions), edge % num_actions
     tree = _add_node(tree, node, is_new, parent, action, output, embedding)
-    chosen = jnp.where(output.discount == 0, NO_ACTION, selection.fresh(output, walk.length))
-    tree = tree._replace(next_action=put_node(tree.next_action, node, chosen))
-    leaf = jnp.where(is_new, node, child).astype(jnp.int32)
+    tree = tree._replace(next_action=put_node(tree.next_action, node, selection.fresh(output, walk.length)))
+    leaf = jnp.where(is_new, node, walk.child).astype(jnp.int32)
     flat_leaf = flat_node(tree, leaf, lanes)
     tree = tree._replace(
         children=put_edge(tree.children, edge, leaf),
@@ -253,71 +249,70 @@ def settle(
 
 
 def room(batch_size: int, max_depth: int) -> Walk:
-    levels = -(-max_depth // _LEVELS) * _LEVELS
-    integers, floats = jnp.zeros((levels, batch_size), jnp.int32), jnp.zeros((levels, batch_size), jnp.float32)
-    return Walk(integers, jnp.zeros((batch_size,), jnp.int32), integers, floats, floats)
+    integers = jnp.zeros((max_depth, batch_size), jnp.int32)
+    floats = jnp.zeros((max_depth, batch_size), jnp.float32)
+    nowhere = jnp.full((batch_size,), NO_NODE, jnp.int32)
+    return Walk(integers, integers, floats, floats, floats, floats, jnp.zeros_like(nowhere), nowhere, floats[0])
 
 
-def walk_down(tree: GrowingTree, walk: Walk, max_depth: int) -> Walk:
+def walk_down(tree: GrowingTree, walk: Walk, lanes: jax.Array, max_depth: int) -> Walk:
     """Follows next_action from the root of every game to a missing child, a terminal node or max_depth."""
-    _, batch_size, num_actions = tree.prior_logits.shape
-    lanes = jnp.arange(batch_size, dtype=jnp.int32)
-
-    def down(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        edges, length, edge, walking, depth = carry
-        edges = jax.lax.dynamic_update_index_in_dim(edges, edge, depth, 0)
-        child = take_edge(tree.children, edge)
-        flat_child = flat_node(tree, jnp.maximum(child, ROOT), lanes)
-        action = take(tree.next_action, flat_child)
-        length = length + walking
-        walking = walking & (child != NO_NODE) & (action != NO_ACTION) & (depth + 1 < max_depth)
-        return edges, length, jnp.where(walking, flat_child * num_actions + action, edge), walking, depth + 1
-
-    first = lanes * num_actions + tree.next_action[ROOT]
-    start = walk.edges, jnp.zeros_like(lanes), first, jnp.ones_like(lanes, jnp.bool_), jnp.int32(0)
-    edges, length, *_ = jax.lax.while_loop(lambda carry: carry[3].any(), down, start)
-    return walk._replace(edges=edges, length=length)
-
-
-def _back_up(
-    tree: GrowingTree, walk: Walk, *, leaf_value: jax.Array, leaf_reward: jax.Array, leaf_discount: jax.Array
-) -> Walk:
-    """Puts the new statistics of each node and edge into the walk: G_d = r_d + discount_d G_{d+1}, averaged at each."""
     num_actions = tree.prior_logits.shape[2]
 
-    def up(carry: tuple[Walk, jax.Array, jax.Array, jax.Array, jax.Array]) -> tuple:
-        walk, first, below, gain, child_value = carry
-        node = jax.lax.dynamic_slice_in_dim(walk.edges, first, _LEVELS) // num_actions
-        child = jnp.concatenate([node[1:], below[None]])
-        visits, values = _take_levels(tree.node_visits, node), _take_levels(tree.node_values, node)
-        rewards, discounts = _take_levels(tree.rewards, child), _take_levels(tree.discounts, child)
-        new_values, new_qvalues = [], []
-        for level in reversed(range(_LEVELS)):
-            is_last = first + level == walk.length - 1
-            inside = first + level < walk.length
-            reward = jnp.where(is_last, leaf_reward, rewards[level])
-            discount = jnp.where(is_last, leaf_discount, discounts[level])
-            count = visits[level].astype(jnp.float32)
-            new_gain = reward + discount * gain
-            value = (values[level] * count + new_gain) / (count + 1)
-            new_values.insert(0, value)
-            new_qvalues.insert(0, reward + discount * child_value)
-            gain, child_value = jnp.where(inside, new_gain, gain), jnp.where(inside, value, child_value)
-        walk = walk._replace(
-            visits=jax.lax.dynamic_update_slice_in_dim(walk.visits, visits + 1, first, 0),
-            values=jax.lax.dynamic_update_slice_in_dim(walk.values, jnp.stack(new_values), first, 0),
-            qvalues=jax.lax.dynamic_update_slice_in_dim(walk.qvalues, jnp.stack(new_qvalues), first, 0),
+    def down(carry: tuple[Walk, jax.Array, jax.Array, jax.Array]) -> tuple[Walk, jax.Array, jax.Array, jax.Array]:
+        walk, flat, walking, depth = carry
+        edge = flat * num_actions + take(tree.next_action, flat)
+        child = take_edge(tree.children, edge)
+        flat_child = flat_node(tree, jnp.maximum(child, ROOT), lanes)
+        discount = take(tree.discounts, flat_child)
+        walk = Walk(
+            edges=_put_level(walk.edges, depth, edge),
+            visits=_put_level(walk.visits, depth, take(tree.node_visits, flat)),
+            values=_put_level(walk.values, depth, take(tree.node_values, flat)),
+            rewards=_put_level(walk.rewards, depth, take(tree.rewards, flat_child)),
+            discounts=_put_level(walk.discounts, depth, discount),
+            qvalues=walk.qvalues,
+            length=walk.length + walking,
+            child=jnp.where(walking, child, walk.child),
+            raw_value=jnp.where(walking, take(tree.raw_values, flat_child), walk.raw_value),
         )
-        return walk, first - _LEVELS, node[0], gain, child_value
+        walking = walking & (child != NO_NODE) & (discount != 0) & (depth + 1 < max_depth)
+        return walk, jnp.where(walking, flat_child, flat), walking, depth + 1
 
-    deepest = (jnp.max(walk.length) - 1) // _LEVELS * _LEVELS
-    start = walk, deepest, jnp.zeros_like(walk.length), leaf_value, leaf_value
-    return jax.lax.while_loop(lambda carry: carry[1] >= 0, up, start)[0]
+    walk = walk._replace(length=jnp.zeros_like(lanes))
+    start = walk, flat_node(tree, jnp.int32(ROOT), lanes), jnp.ones_like(lanes, jnp.bool_), jnp.int32(0)
+    return jax.lax.while_loop(lambda carry: carry[2].any(), down, start)[0]
 
 
-def _take_levels(array: jax.Array, flat: jax.Array) -> jax.Array:
-    """Reads entries of [N, B] at flat (node, lane) indices [L, B]."""
-    return take(array, flat.reshape(-1)).reshape(flat.shape)
+def _level(array: jax.Array, depth: jax.Array) -> jax.Array:
+    """Reads a level [B] of [D, B]; it must be in range: indexing would look first."""
+    return jax.lax.dynamic_index_in_dim(array, depth, keepdims=False)
+
+
+def _put_level(array: jax.Array, depth: jax.Array, values: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_index_in_dim(array, values, depth, 0)
+
+
+def _back_up(walk: Walk, *, leaf_value: jax.Array, leaf_reward: jax.Array, leaf_discount: jax.Array) -> Walk:
+    """Puts the new value of each node and edge into the walk: G_d = r_d + discount_d G_{d+1}, averaged at each node."""
+
+    def up(carry: tuple[Walk, jax.Array, jax.Array, jax.Array]) -> tuple[Walk, jax.Array, jax.Array, jax.Array]:
+        walk, depth, gain, child_value = carry
+        is_last = depth == walk.length - 1
+        inside = depth < walk.length
+        reward = jnp.where(is_last, leaf_reward, _level(walk.rewards, depth))
+        discount = jnp.where(is_last, leaf_discount, _level(walk.discounts, depth))
+        visits = _level(walk.visits, depth).astype(jnp.float32)
+        new_gain = reward + discount * gain
+        value = (_level(walk.values, depth) * visits + new_gain) / (visits + 1)
+        walk = walk._replace(
+            values=_put_level(walk.values, depth, value),
+            qvalues=_put_level(walk.qvalues, depth, reward + discount * child_value),
+        )
+        return walk, depth - 1, jnp.where(inside, new_gain, gain), jnp.where(inside, value, child_value)
+
+    deepest = jnp.max(walk.length) - 1
+    return jax.lax.while_loop(lambda carry: carry[1] >= 0, up, (walk, deepest, leaf_value, leaf_value))[0]
 
 
 def _add_node(
@@ -355,7 +350,7 @@ def _write_level(tree: GrowingTree, walk: Walk, at: jax.Array, inside: jax.Array
     return tree._replace(
         visits=put_edge(tree.visits, edge_target, take_edge(tree.visits, edge) + 1),
         qvalues=put_edge(tree.qvalues, edge_target, qvalue),
-        node_visits=put(tree.node_visits, target, visits),
+        node_visits=put(tree.node_visits, target, visits + 1),
         node_values=put(tree.node_values, target, value),
     )
 

@@ -13,7 +13,6 @@ import numpy as np
 
 ROOT = 0
 NO_NODE = -1
-NO_ACTION = -1
 _MOST_EDGES = 2**31 - 1
 """Edges are numbered by int32; the number after the last stands for none."""
 
@@ -25,7 +24,7 @@ class GrowingTree(NamedTuple):
     children: jax.Array  # int32[N, B, A], node reached by the action, NO_NODE if it was never taken
     visits: jax.Array  # int32[N, B, A], of the edge
     qvalues: jax.Array  # float32[N, B, A], reward + discount * value of the child: the parent's view, 0 if unvisited
-    next_action: jax.Array  # int32[N, B], what selection chooses at the node's next visit, NO_ACTION at a terminal one
+    next_action: jax.Array  # int32[N, B], what selection chooses at the node's next visit
     node_visits: jax.Array  # int32[N, B], the node's own evaluation included
     node_values: jax.Array  # float32[N, B], mean of what was backed up through the node
     raw_values: jax.Array  # float32[N, B], the evaluation alone

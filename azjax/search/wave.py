@@ -12,7 +12,7 @@ import mctx
 
 from azjax.search.choice import Selection
 from azjax.search.loop import Walk, room, settle, walk_down
-from azjax.search.tree import GrowingTree, put, put_edge, take, take_edge
+from azjax.search.tree import NO_NODE, ROOT, GrowingTree, put, put_edge, take, take_edge
 
 
 class _Paths(NamedTuple):
@@ -46,18 +46,18 @@ def grow_wave(
       width: W.
       max_depth: longest walk in edges.
     """
+    lane = jnp.zeros((1,), jnp.int32)
 
     def descend(number: jax.Array, carry: tuple[GrowingTree, _Paths]) -> tuple[GrowingTree, _Paths]:
         virtual, paths = carry
-        walk = walk_down(virtual, scratch, max_depth)
+        walk = walk_down(virtual, room(1, max_depth), lane, max_depth)
         paths = _Paths(
             edges=paths.edges.at[number].set(walk.edges[:, 0]),
             length=paths.length.at[number].set(walk.length[0]),
         )
         return _lose(virtual, walk, selection), paths
 
-    scratch = room(1, max_depth)
-    integers = jnp.zeros((width, scratch.edges.shape[0]), jnp.int32)
+    integers = jnp.zeros((width, max_depth), jnp.int32)
     start = tree, _Paths(integers, integers[:, 0])
     _, paths = jax.lax.fori_loop(0, width, descend, start)
 
@@ -68,8 +68,7 @@ def grow_wave(
 
     def end(number: jax.Array, tree: GrowingTree) -> GrowingTree:
         output, embedding = jax.tree.map(lambda leaf: leaf[number][None], (outputs, embeddings))
-        path = jax.tree.map(lambda leaf: leaf[number], paths)
-        walk = scratch._replace(edges=path.edges[:, None], length=path.length[None])
+        walk = _walked_again(tree, jax.tree.map(lambda leaf: leaf[number], paths))
         return settle(tree, walk, first_node + number, output, embedding, selection)[0]
 
     return jax.lax.fori_loop(0, width, end, tree)
@@ -94,3 +93,21 @@ def _lose(tree: GrowingTree, walk: Walk, selection: Selection) -> GrowingTree:
     chosen = selection.walked(tree, node, lane, depth)
     below = jnp.where(depth == 0, num_nodes, target)
     return selection.at_root(tree._replace(next_action=put(tree.next_action, below, chosen)))
+
+
+def _walked_again(tree: GrowingTree, path: _Paths) -> Walk:
+    """Returns a walk along a path [D] with what the tree says now."""
+    node = path.edges // tree.prior_logits.shape[2]
+    child = take_edge(tree.children, path.edges)
+    below = jnp.maximum(child, ROOT)
+    last = path.length - 1
+    return room(1, node.shape[0])._replace(
+        edges=path.edges[:, None],
+        visits=take(tree.node_visits, node)[:, None],
+        values=take(tree.node_values, node)[:, None],
+        rewards=take(tree.rewards, below)[:, None],
+        discounts=take(tree.discounts, below)[:, None],
+        length=path.length[None],
+        child=child[last][None],
+        raw_value=jnp.where(child[last] == NO_NODE, 0.0, take(tree.raw_values, below)[last])[None],
+    )
