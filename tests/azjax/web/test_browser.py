@@ -367,8 +367,11 @@ def test_shogi_on_a_phone(page):
             assert box["height"] >= 34 and box["y"] + box["height"] <= 740
         choices[[choice.text for choice in choices].index("6f5g+")].click()
         settle(page)
-        for zone in ("R*0", "5e"):
-            page.find_element(By.CSS_SELECTOR, f'#board .zone[data-zone="{zone}"]').click()
+        before = page.find_element(By.ID, "board").rect
+        page.find_element(By.CSS_SELECTOR, '#board .zone[data-zone="R*0"]').click()
+        assert status(page) == "R*0 to one of 50? Escape chooses anew"
+        assert page.find_element(By.ID, "board").rect == before  # it stays where the finger is
+        page.find_element(By.CSS_SELECTOR, '#board .zone[data-zone="5e"]').click()
         settle(page)
         moves = page.find_elements(By.CSS_SELECTOR, "#moves li")
         assert [move.text for move in moves] == ["1. 6f5g+", "2. R*5e"]
