@@ -52,11 +52,12 @@ class Bytes:
 
     @property
     def change(self) -> int:
-        """What the end of an update takes: all new numbers beside the old ones, and the gradients twice.
+        """What the end of an update takes: all new numbers beside the old ones, and the gradients.
 
-        The old ones stay until the new are known to be finite; the gradients are averaged in one row.
+        The old ones stay until the new are known to be finite. The gradients are averaged in one row, of which about
+        half is there a second time while it is taken apart.
         """
-        return self.optimizer + 3 * self.gradients
+        return self.optimizer + round(2.5 * self.gradients)
 
     @property
     def total(self) -> int:

@@ -48,7 +48,7 @@ def test_the_numbers_of_a_small_run():
     assert plan.bytes.tree == tree + 8 * 4 * (inputs + 3 * 9)  # and an evaluation: the policy is the widest layer
     assert plan.checkpoint_bytes == 2 * (plan.bytes.lanes + plan.bytes.replay) + 3 * 4 * parameters + 12
     kept = sum((plan.bytes.lanes, plan.bytes.replay, plan.bytes.parameters, plan.bytes.optimizer))
-    assert plan.bytes.change == plan.bytes.optimizer + 3 * 4 * parameters
+    assert plan.bytes.change == plan.bytes.optimizer + 10 * parameters
     assert plan.bytes.total == kept + max(plan.bytes.tree, plan.bytes.activations + 4 * parameters, plan.bytes.change)
     assert plan.work == type(plan.work)(positions=16 * 8, simulations=16 * 8 * 4, samples=32 * BASE.learner.updates)
 
