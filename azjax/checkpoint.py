@@ -85,6 +85,7 @@ class Checkpoints:
         self._damaged: set[int] = set()  # steps that were passed over: they keep no good one from being kept
         if write:
             self.directory.mkdir(parents=True, exist_ok=True)
+            os.listdir(self.directory)  # glob finds nothing in what cannot be read, and the run would begin anew
             self._remove_leftovers()
 
     def __enter__(self) -> "Checkpoints":
@@ -98,7 +99,7 @@ class Checkpoints:
 
     def saved_steps(self) -> list[int]:
         """Lists the acknowledged steps, oldest first."""
-        return [step for step in self.present_steps() if (self.directory / str(step) / MANIFEST).is_file()]
+        return [step for step in self.present_steps() if os.path.isfile(self.directory / str(step) / MANIFEST)]
 
     def present_steps(self) -> list[int]:
         """Lists the steps whose folders are there, damaged ones too, oldest first."""

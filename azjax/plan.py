@@ -40,15 +40,29 @@ class Bytes:
     lanes: int  # the games in progress
     tree: int  # one search in every lane, and the evaluation of its leaves
     replay: int
-    parameters: int  # with batch statistics, the gate's copy, the gradients and these in one row, to be averaged
+    parameters: int  # with batch statistics and the gate's copy
     optimizer: int
     activations: int  # of an update: its samples, what the network keeps for the gradient, the losses
+    gradients: int
+
+    @property
+    def kept(self) -> int:
+        """What is there from step to step."""
+        return self.lanes + self.replay + self.parameters + self.optimizer
+
+    @property
+    def change(self) -> int:
+        """What the end of an update takes: all new numbers beside the old ones, and the gradients.
+
+        The old ones stay until the new are known to be finite. The gradients are averaged in one row, of which about
+        half is there a second time while it is taken apart.
+        """
+        return self.optimizer + round(2.5 * self.gradients)
 
     @property
     def total(self) -> int:
-        """What is in use at once: the search's tree and an update's activations come in turn."""
-        kept = self.lanes + self.replay + self.parameters + self.optimizer
-        return kept + max(self.tree, self.activations)
+        """What is in use at once: the search, an update's way back and its end come in turn."""
+        return self.kept + max(self.tree, self.activations + self.gradients, self.change)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,9 +149,10 @@ def make_plan(config: RunConfig, game: Game, num_devices: int = 1, on: Accelerat
             lanes=num_bytes(state.lanes) * lanes,
             tree=_tree(config, game, state, lanes) + _evaluation(config, game, state, lanes),
             replay=num_bytes(state.replay) * lanes,
-            parameters=3 * parameters + num_bytes(state.best),
+            parameters=parameters + num_bytes(state.best),
             optimizer=num_bytes(state.learner.opt_state),
             activations=_update(config, game, state, samples) + drawn,
+            gradients=parameters,
         ),
         work=Work(
             positions=config.selfplay.lanes * config.selfplay.plies,
@@ -163,17 +178,20 @@ def check_fits(plan: Plan) -> None:
     left = room - need.parameters - need.optimizer
     shown = f"needs {text(need.total)} on each of {plan.devices} devices of {text(plan.device_bytes)}"
     kept_by_lane, searched_by_lane = (need.lanes + need.replay) / lanes, need.tree / lanes
-    most_lanes = min(left / (kept_by_lane + searched_by_lane), (left - need.activations) / kept_by_lane)
+    to_learn = max(need.activations + need.gradients, need.change)
+    most_lanes = min(left / (kept_by_lane + searched_by_lane), (left - to_learn) / kept_by_lane)
     if of_lanes := _largest(config.selfplay.lanes, plan.devices, most_lanes):
         raise ValueError(
             f"selfplay.lanes: got {config.selfplay.lanes}, which {shown}; expected at most {of_lanes}"
             " (or a shorter replay.plies, or fewer search.simulations)"
         )
     room_to_learn = left - kept_by_lane * lanes
-    if of_batch := _largest(config.learner.batch, plan.devices, room_to_learn * samples / need.activations):
+    most_samples = (room_to_learn - need.gradients) * samples / need.activations if need.change <= room_to_learn else 0
+    if of_batch := _largest(config.learner.batch, plan.devices, most_samples):
         raise ValueError(f"learner.batch: got {config.learner.batch}, which {shown}; expected at most {of_batch}")
     half_lanes = _largest(config.selfplay.lanes, plan.devices, left / 2 / (kept_by_lane + searched_by_lane))
-    half_batch = _largest(config.learner.batch, plan.devices, left / 2 * samples / need.activations)
+    most_samples = (left / 2 - need.gradients) * samples / need.activations if need.change <= left / 2 else 0
+    half_batch = _largest(config.learner.batch, plan.devices, most_samples)
     if half_lanes and half_batch:
         raise ValueError(
             f"selfplay.lanes and learner.batch: got {config.selfplay.lanes} and {config.learner.batch}, which {shown};"
@@ -206,7 +224,7 @@ def plan_table(plan: Plan) -> Table:
     caption = (
         f"{plan.devices} x {plan.device_kind}, {text(plan.device_bytes)} each: "
         + ("fits" if plan.fits else "does NOT fit")
-        + "\ntree and activations are in use in turn: the larger counts"
+        + "\nthe search's tree and an update are in use in turn: the larger counts"
         + f"\na checkpoint: {text(plan.checkpoint_bytes)}"
         + f"\na step: {work.positions:,} positions, {work.simulations:,} simulations, {work.samples:,} samples"
         + f"\n{steps:,} steps: {steps * work.positions:,} positions, {steps * work.simulations:,} simulations,"

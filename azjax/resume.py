@@ -1,6 +1,7 @@
 """What the run in a directory lets a command do: go on, be rated again, print its report, or nothing."""
 
 import dataclasses
+from types import SimpleNamespace
 
 from azjax.checkpoint import CheckpointError, Checkpoints, Restored
 from azjax.config import RunConfig, differences, from_json
@@ -78,6 +79,18 @@ def read_metadata(restored: Restored, config: RunConfig, run: RunDirectory) -> R
         return Resumed(totals=Totals(**totals), gate_streak=streak, waiting=waiting)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{where}: its metadata is not a run's ({error})") from None
+
+
+def refuse_others(config: RunConfig, run: RunDirectory) -> None:
+    """Refuses to begin where checkpoints are, of which no config.json says what run they are of, unless it is this one.
+
+    Raises:
+      CheckpointError: they are of a run with other values in what trains, or none is whole.
+    """
+    checkpoints = Checkpoints(run.checkpoints_path, warn=lambda line: None)  # it says so when it goes on from them
+    if checkpoints.present_steps():
+        restored = checkpoints.restore_part(None, ("step",))
+        read_metadata(dataclasses.replace(restored, state=SimpleNamespace(**restored.state)), config, run)
 
 
 def refuse_stranger(saved: RunConfig, config: RunConfig, where: str) -> None:

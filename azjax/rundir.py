@@ -19,6 +19,7 @@ from typing import Any
 
 from azjax.checkpoint import CheckpointError, Checkpoints, Restored
 from azjax.config import RunConfig, from_json, to_json
+from azjax.manifest import sync
 from azjax.players import LoadedRun
 from azjax.rows import is_earned, read_rows
 
@@ -103,6 +104,7 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         partial = self.config_path.with_suffix(".json.new")
         partial.write_text(json.dumps(to_json(config), indent=2) + "\n", encoding="utf-8")
+        sync(partial)
         partial.replace(self.config_path)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -126,8 +128,10 @@ class RunDirectory:
             what = f"{damaged} damaged line{'s' * (damaged > 1)} of {len(lines)}"
             warn(f"{self.metrics_path}: {what} dropped; the file as it was is kept in {kept}")
         partial = self.metrics_path.with_suffix(".jsonl.new")
-        earned = (line for line, row in lines if row is not None and is_earned(row, step, waiting))
-        partial.write_bytes(b"".join(line if line.endswith(b"\n") else line + b"\n" for line in earned))
+        earned = [(line, row) for line, row in lines if row is not None and is_earned(row, step, waiting)]
+        if (missing := step - len({row["step"] for _, row in earned if "games" in row})) > 0:
+            warn(f"{self.metrics_path}: {missing} of the rows of {step} steps are not there; curves lack them")
+        partial.write_bytes(b"".join(line if line.endswith(b"\n") else line + b"\n" for line, _ in earned))
         partial.replace(self.metrics_path)
 
     def drop_report(self) -> None:
@@ -261,7 +265,7 @@ def load_run(directory: str, step: int | None) -> LoadedRun:
     config = run.read_config()
     run.refuse_links()
     checkpoints = Checkpoints(run.checkpoints_path)
-    steps = checkpoints.saved_steps()
+    steps = checkpoints.present_steps()
     if not steps:
         raise ValueError(f"run: {run.path} has no checkpoint yet; expected one (train it further)")
     if step is not None and step not in steps:

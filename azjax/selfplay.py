@@ -263,6 +263,23 @@ def play_ply(
     return merge(result.over, fresh, after), result
 
 
+def position_shapes(config: RunConfig, game: Game, states: State) -> Position:
+    """Returns the shapes of `play_ply`'s positions of games `states` [B, ...]; its trace would take a second."""
+    num_lanes = jax.tree.leaves(states)[0].shape[0]
+    slots = num_slots(game, config.search.slots)
+
+    def shaped(dtype: jnp.dtype, *shape: int) -> Any:
+        return jax.ShapeDtypeStruct((num_lanes, *shape), dtype)
+
+    return Position(
+        state=jax.tree.map(lambda leaf: shaped(leaf.dtype, *leaf.shape[1:]), states),
+        search_weights=shaped(jnp.float16, game.num_actions if slots is None else slots),
+        slot_actions=None if slots is None else shaped(jnp.int16, slots),
+        root_value=shaped(jnp.float32),
+        mover=shaped(jnp.int8),
+    )
+
+
 def is_hopeless(tree: mctx.Tree, resign_value: float) -> jax.Array:
     """Returns bool[B]: both the root's value and its best visited child's are below `resign_value`.
 

@@ -24,7 +24,7 @@ from azjax import network
 from azjax.config import RunConfig
 from azjax.learner import Learner, learning_rate, start_learner, update
 from azjax.replay import Drawn, Replay, draw, start_replay, write
-from azjax.selfplay import Lanes, count, play_ply, resign_share, search_policy, start_lanes
+from azjax.selfplay import Lanes, count, play_ply, position_shapes, resign_share, search_policy, start_lanes
 from azjax.types import Metrics, Variables
 from envs.core import Game, register_state
 
@@ -187,12 +187,12 @@ class Step:
         selfplay = self.config.selfplay
         lanes = start_lanes(self.game, lanes_key, selfplay.lanes, selfplay.opening_plies, resign_share(selfplay))
         learner = start_learner(self.config, variables, self.total_updates)
-        _, result = jax.eval_shape(self._ply, variables, rng_key, lanes)
+        positions = position_shapes(self.config, self.game, lanes.state)
         return RunState(
             learner=learner,
             best=variables if self.config.gate.every else {},
             lanes=lanes,
-            replay=start_replay(result.position, self.config.replay.plies, self.game.max_plies),
+            replay=start_replay(positions, self.config.replay.plies, self.game.max_plies),
             rng_key=run_key,
             step=jnp.int32(0),
         )

@@ -27,7 +27,7 @@ from azjax.network import num_parameters
 from azjax.plan import check_fits, make_plan, plan_table
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
-from azjax.resume import is_finished, read_metadata, refuse_changes
+from azjax.resume import is_finished, read_metadata, refuse_changes, refuse_others
 from azjax.rundir import RunDirectory, check_cache, naming
 from azjax.selfplay import mean_legal_moves
 from azjax.step import RunState, Step, make_mesh
@@ -122,6 +122,8 @@ def train(config: RunConfig, directory: Path) -> int:
             plan = make_plan(resolved, game, devices)
             check_fits(plan)
             step = Step(resolved, game, make_mesh(devices))
+            if old is None:
+                refuse_others(resolved, run)
             run.drop_report()  # one of fewer steps, or of another rating
             run.write_config(config)
         progress.table(plan_table(plan))

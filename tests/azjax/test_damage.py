@@ -86,6 +86,57 @@ def test_two_steps_that_were_exchanged_are_passed_over(run):
     assert step == 2 and len(said) == 2 and all("or is of another step" in line for line in said)
 
 
+def largest(folder: Path) -> Path:
+    return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+def cut_to(size: int, path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(size)
+
+
+def with_a_hole(path: Path) -> None:
+    size = path.stat().st_size
+    cut_to(size // 2, path)
+    cut_to(size, path)
+
+
+def another_kind(path: Path) -> None:
+    """A directory in the place of a file, a file in a directory's."""
+    if path.is_dir():
+        shutil.rmtree(path)
+        path.touch()
+    else:
+        path.unlink()
+        path.mkdir()
+
+
+BY_HAND = {  # what is done to step 6, the step that is then loaded, how many are passed over
+    "a page is left": (lambda step: cut_to(4096, largest(step)), 4, 1),
+    "a hole": (lambda step: with_a_hole(largest(step)), 4, 1),
+    "a byte more": (lambda step: largest(step).write_bytes(largest(step).read_bytes() + b"0"), 4, 1),
+    "a directory in a file's place": (lambda step: another_kind(largest(step)), 4, 1),
+    "a directory in the manifest's place": (lambda step: another_kind(step / MANIFEST), 4, 1),
+    "a file in a directory's place": (lambda step: another_kind(step / "state"), 4, 1),
+    "a file in the step's place": (another_kind, 4, 1),
+    "an older number": (lambda step: step.rename(step.with_name("5")), 4, 1),
+    "a newer number": (lambda step: step.rename(step.with_name("77")), 4, 1),
+    "two of it": (lambda step: shutil.copytree(step, step.with_name("7")), 6, 1),
+    "a name that is no number": (lambda step: step.rename(step.with_name("06")), 4, 0),
+    "a copy of another name": (lambda step: shutil.copytree(step, step.with_name("6 (copy)")), 6, 0),
+    "times of the next century": (lambda step: [os.utime(path, (4e9, 4e9)) for path in step.rglob("*")], 6, 0),
+}
+
+
+@pytest.mark.parametrize("how", BY_HAND)
+def test_what_hands_do_to_a_step_is_noticed(how, run):
+    do, expected, passed_over = BY_HAND[how]
+    do(run / "checkpoints" / "6")
+    step, said = newest(run)
+    assert (step, len(said)) == (expected, passed_over)
+    assert load_run(str(run), None).step == expected
+
+
 def test_every_file_of_another_step_is_noticed(run, whole):
     for path in sorted((whole / "checkpoints" / "6").rglob("*")):
         name = path.relative_to(whole / "checkpoints" / "6")
@@ -124,6 +175,25 @@ def test_a_configuration_that_was_changed_by_hand_is_refused_by_its_checkpoints(
     path.write_text(json.dumps(fields))
     with pytest.raises(CheckpointError, match=r"other values \(learner\.learning_rate: 0\.\d+, expected 0\.5\)"):
         train(RunDirectory(run).read_config(), run)
+
+
+def test_a_run_without_its_configuration_goes_on_as_itself_alone(run, whole):
+    (run / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"is of a run with other values \(seed: 0, expected 1\)"):
+        train(dataclasses.replace(TINY, seed=1), run)
+    assert not (run / "config.json").exists()
+    assert train(TINY, run) == 0
+    assert RunDirectory(run).read_config() == TINY
+    assert rows_of(run) == rows_of(whole)
+
+
+def test_rows_that_are_not_there_are_told_of(run):
+    said: list[str] = []
+    (run / "metrics.jsonl").unlink()
+    RunDirectory(run).cut_rows(0, (), said.append)
+    assert said == []
+    RunDirectory(run).cut_rows(6, (), said.append)
+    assert said == [f"{run}/metrics.jsonl: 6 of the rows of 6 steps are not there; curves lack them"]
 
 
 def test_fields_that_do_not_train_may_have_changed_since_a_checkpoint(run):
@@ -446,6 +516,26 @@ def test_a_directory_that_cannot_be_written_is_one_line_and_its_agent_plays(whol
         assert len(said) == 1 and str(named) in said[0] and "Permission denied" in said[0]
     assert load_run(str(run), None).step == 6
     assert main(["match", "tic_tac_toe", f"run:{run}", "random", "--games", "2"]) == 0
+
+
+@pytest.mark.parametrize("part", ["checkpoints", "checkpoints/6"])
+def test_checkpoints_that_cannot_be_read_are_no_new_beginning(part, whole, others_files, request, capsys):
+    run = Path(shutil.copytree(whole, others_files / "run"))
+    (run / "report.md").unlink()
+    if os.geteuid() == 0:
+        for path in [others_files, run, *run.rglob("*")]:
+            os.chown(path, 65534, -1)
+    log = (run / "metrics.jsonl").read_bytes()
+    (run / part).chmod(0)
+    request.getfixturevalue("nobody")
+    if part == "checkpoints":
+        assert main(["train", "tic_tac_toe", "--resume", str(run)]) == 1
+        assert (run / "metrics.jsonl").read_bytes() == log
+        said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("azjax: ")]
+        assert said == [f"azjax: {run / part}: Permission denied"]
+    else:
+        step, lines = newest(run)
+        assert step == 4 and len(lines) == 1 and "PermissionError" in lines[0]
 
 
 FULL = """

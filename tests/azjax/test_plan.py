@@ -39,7 +39,7 @@ def test_the_numbers_of_a_small_run():
     inputs = math.prod(GAME.observation_shape)
     # input, two layers of a block, policy of 9, hidden value of 4, value
     parameters = (inputs + 1) * 8 + 2 * 9 * 8 + 9 * 9 + 9 * 4 + 5
-    assert plan.bytes.parameters == 3 * 4 * parameters  # themselves, their gradients, these in one row
+    assert plan.bytes.parameters == plan.bytes.gradients == 4 * parameters
     assert plan.bytes.optimizer == 2 * 4 * parameters + 8  # two moments; two counters
     state = sum(leaf.nbytes for leaf in jax.tree.leaves(GAME.init(jax.random.key(0))))
     assert plan.bytes.lanes == 8 * (state + 4)  # and the ply
@@ -47,7 +47,9 @@ def test_the_numbers_of_a_small_run():
     tree = 5 * 8 * (4 * 9 * 4 + 8 * 4 + state)
     assert plan.bytes.tree == tree + 8 * 4 * (inputs + 3 * 9)  # and an evaluation: the policy is the widest layer
     assert plan.checkpoint_bytes == 2 * (plan.bytes.lanes + plan.bytes.replay) + 3 * 4 * parameters + 12
-    assert plan.bytes.total == sum(dataclasses.astuple(plan.bytes)) - min(plan.bytes.tree, plan.bytes.activations)
+    kept = sum((plan.bytes.lanes, plan.bytes.replay, plan.bytes.parameters, plan.bytes.optimizer))
+    assert plan.bytes.change == plan.bytes.optimizer + 10 * parameters
+    assert plan.bytes.total == kept + max(plan.bytes.tree, plan.bytes.activations + 4 * parameters, plan.bytes.change)
     assert plan.work == type(plan.work)(positions=16 * 8, simulations=16 * 8 * 4, samples=32 * BASE.learner.updates)
 
 
@@ -59,7 +61,7 @@ def test_memory_grows_with_what_it_holds():
     longer = make_plan(changed(BASE, replay={"plies": 128}), GAME, 1).bytes
     assert longer.replay == pytest.approx(2 * base.replay, rel=0.02)
     gated = make_plan(changed(BASE, gate={"every": 1}), GAME, 1).bytes
-    assert gated.parameters == 4 / 3 * base.parameters
+    assert gated.parameters == 2 * base.parameters
     larger = make_plan(changed(BASE, learner={"batch": 64}), GAME, 1).bytes
     assert larger.activations == 2 * base.activations
     sgd = make_plan(changed(BASE, learner={"optimizer": "sgd", "momentum": 0.0}), GAME, 1).bytes
@@ -107,6 +109,19 @@ MEASURED = {
             "learner": {"batch": 256},
         },
     ),
+    "a large network, few samples": (
+        "tic_tac_toe",
+        {"network": {"width": 512}, "search": {"simulations": 4}, "selfplay": {"lanes": 16}, "learner": {"batch": 32}},
+    ),
+    "a large network, few samples, sgd": (
+        "tic_tac_toe",
+        {
+            "network": {"width": 512},
+            "search": {"simulations": 4},
+            "selfplay": {"lanes": 16},
+            "learner": {"batch": 32, "optimizer": "sgd"},
+        },
+    ),
     "backgammon, dice": (
         "backgammon,max_plies=60",
         {"network": {"width": 128}, "search": {"simulations": 16}, "selfplay": {"lanes": 64}, "replay": {"plies": 64}},
@@ -127,18 +142,23 @@ MEASURED = {
     ),
 }
 
+ON_TWO = ("tic-tac-toe, ResNet", "a large network, few samples")
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("word", "sections"), MEASURED.values(), ids=MEASURED)
-def test_the_total_is_within_15_percent_of_what_xla_says(word, sections):
+@pytest.mark.parametrize(
+    ("word", "sections", "devices"),
+    [(*values, 1) for values in MEASURED.values()] + [(*MEASURED[name], 2) for name in ON_TWO],
+    ids=[*MEASURED, *(f"{name}, two devices" for name in ON_TWO)],
+)
+def test_the_total_is_within_15_percent_of_what_xla_says(word, sections, devices):
     game = envs.make(word)
     config = changed(preset("smoke", word), **sections)
     config = changed(config, learner={"updates": 2, "fused": "true"}, search={"dirichlet_alpha": 1.0})
-    step = Step(config, game, make_mesh(1))
+    step = Step(config, game, make_mesh(devices))
     analysis = step._step.lower(jax.eval_shape(step.init, jax.random.key(0))).compile().memory_analysis()
     measured = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
-    # Dice: 17 % above, on a program of 5 MB.
-    assert make_plan(config, game, 1).bytes.total == pytest.approx(measured, rel=0.2 if game.has_chance else 0.15)
+    assert make_plan(config, game, devices).bytes.total == pytest.approx(measured, rel=0.15)
 
 
 def plan_of(device_bytes: int, **sections) -> Plan:

@@ -400,6 +400,7 @@ def test_a_configuration_of_another_network_than_the_checkpoints_is_refused_by_i
         ("[" * 100_000, "got a file that is not JSON"),
         ('{"game": "tic_tac_toe", "steps": ' + "9" * 5000 + "}", "got a file that is not JSON"),
         ('{"game": 5}', "game: got 5, expected text"),
+        ('{"game": "tic_tac_toe", "ste', "got a file that is not JSON"),
         ("null", "configuration: got None, expected an object of fields"),
     ],
     ids=lambda text: text[:12],

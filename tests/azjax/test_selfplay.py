@@ -10,10 +10,20 @@ import mctx
 import numpy as np
 import pytest
 
+import envs
 from azjax import network
 from azjax.config import NetworkConfig, RunConfig, SearchConfig, SelfPlayConfig
 from azjax.replay import start_replay, write
-from azjax.selfplay import Lanes, SearchOutput, count, mean_legal_moves, play_ply, search_policy, start_lanes
+from azjax.selfplay import (
+    Lanes,
+    SearchOutput,
+    count,
+    mean_legal_moves,
+    play_ply,
+    position_shapes,
+    search_policy,
+    start_lanes,
+)
 from envs.black_hole import BlackHole
 from envs.connect_four import GAME as CONNECT_FOUR
 from envs.core import Game
@@ -317,6 +327,26 @@ def test_what_is_written_of_a_ply_is_the_position_before_it(explorer):
         assert (np.abs(result.position.root_value) <= 1).all()
         assert (np.asarray(result.returns)[~np.asarray(result.over)] == 0).all()
         lanes = after
+
+
+@pytest.mark.parametrize(
+    ("word", "slots"), [("tic_tac_toe", None), ("tic_tac_toe", 4), ("backgammon", None), ("backgammon", 4)]
+)
+def test_the_shapes_of_what_a_ply_writes_are_known_without_it(word, slots):
+    game = envs.make(word)
+    search = SearchConfig(simulations=2, dirichlet_alpha=1.0, slots=slots)
+    config = RunConfig(game=word, network=NetworkConfig(width=4, blocks=0), search=search)
+
+    def written(rng_key):
+        lanes = start_lanes(game, rng_key, 3)
+        variables = network.init(config.network, game, rng_key)
+        return play_ply(config, game, search_policy(config, game, explore=True), variables, rng_key, lanes)[1].position
+
+    expected = jax.eval_shape(written, KEY)
+    shapes = position_shapes(config, game, expected.state)
+    assert jax.tree.structure(shapes) == jax.tree.structure(expected)
+    for got, leaf in zip(jax.tree.leaves(shapes), jax.tree.leaves(expected), strict=True):
+        assert (got.shape, got.dtype) == (leaf.shape, leaf.dtype)
 
 
 def test_a_network_that_is_not_finite_writes_nothing_that_is_not(explorer):
