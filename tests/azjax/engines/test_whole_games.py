@@ -246,7 +246,7 @@ many = pytest.mark.parametrize(
 @many
 @needs_gnugo
 def test_games_of_go_through_gtp(go_run, games):
-    control = Control(main=8.0 if games > 1 else 30.0)
+    control = Control(main=6.0 if games > 1 else 30.0)
     check(play_games([GtpSide("gtp", go_run, control) for _ in range(2)], GnuGo(5), games), games)
 
 
@@ -258,5 +258,5 @@ def test_games_of_chess_through_uci(chess_run, games):
 
 @many
 def test_games_of_shogi_through_usi(shogi_run, games):
-    control = Control(main=2.0 if games > 1 else 20.0, per_move=0.1)
+    control = Control(main=4.0 if games > 1 else 20.0, per_move=0.1)
     check(play_games([UciSide("usi", shogi_run, control) for _ in range(2)], PythonShogi(), games), games)
