@@ -46,7 +46,7 @@ def test_gogui_holds_a_match(go_run, tmp_path, options):
     command = [program("gogui-twogtp"), "-black", f"{ENGINE} gtp --run {go_run}{options}", "-white", gnugo]
     command += ["-referee", gnugo, *"-size 5 -komi 7.5 -time 2 -games 2 -alternate -auto -sgffile game".split()]
     subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=True)
-    lines = [line for line in (tmp_path / "game.dat").read_text().splitlines() if not line.startswith("# ")]
+    lines = [line for line in (tmp_path / "game.dat").read_text().splitlines() if "\t" in line]
     rows = list(csv.DictReader(lines, delimiter="\t"))
     assert [row["ERR"] for row in rows] == ["0", "0"], rows
     ends = [row["RES_R"] for row in rows]
