@@ -195,9 +195,13 @@ class Thinker:
         self._is_warm = True
         self._go_to_root()
         self._search.grow(2)
-        # What a move needs: its line by name, the position after it, the tree below it.
+        # What a move needs: its line by name, the position after it, the tree below it; and what a position needs that
+        # comes as text, or in which the rules have ended the game: op by op, chess compiles for more than a second.
         best = self._search.look().action
-        self._names([best, best])
+        word, _ = self._names([best, best])
+        _ = self.to_move
+        self._going_on(self._step(self.state, jnp.int32(self._parsed(self.state, word, "move"))))
+        self._without_past(self.state)
         self._search.advance(best)
         self._root = None
 
@@ -307,8 +311,9 @@ class Thinker:
 
     def _going_on(self, state: State) -> State:
         """Returns a position in which the game goes on, if it can."""
-        if not bool(self._over(state)):
-            return state
+        return self._without_past(state) if bool(self._over(state)) else state
+
+    def _without_past(self, state: State) -> State:
         try:
             return self.game.without_past(state)
         except ValueError:

@@ -244,21 +244,32 @@ class Crosshair(Game):
     def _flips(self, mine: Bits, theirs: Bits, legal: Bits) -> list[Bits]:
         """Returns how many stones a move to each legal square flips, as a binary number: a set for each of its digits.
 
-        Pinches are found on all squares at once. Only where a crosscut follows a stone is placed to see what it flips,
-        on one such square a position at a time: one position in ten has one.
+        Pinches and the first wave of crosscuts are found on all squares at once: what they flip lies right beside the
+        stone placed. Only where a second wave follows is a stone placed to see, on one square a position at a time.
         """
         grid = self.grid
-        pinches = [back(theirs & back(mine)) for _, back in self._steps]
-        cut = grid.empty()
-        beside = [(back, back(theirs) & ~pinched) for (_, back), pinched in zip(self._steps, pinches, strict=True)]
-        for (back_vertical, above), (back_horizontal, aside) in itertools.product(beside[:2], beside[2:4]):
-            cut = cut | (back_vertical(back_horizontal(mine)) & above & aside)
-        for pinched in pinches[4:]:  # a stone pinched along a diagonal may be the other half of a checkerboard
-            cut = cut | pinched
-        cut = cut & legal
+        toward = [back for _, back in self._steps]  # squares whose neighbour in that direction is in a set
+        pinches = [beside(theirs & beside(mine)) for beside in toward]
+        cuts, again = [grid.empty()] * 4, grid.empty()
+        corners = {
+            frozenset((v, h)): toward[v](toward[h](mine)) & toward[v](theirs) & toward[h](theirs)
+            for v, h in itertools.product((0, 1), (2, 3))
+        }
+        for directions, corner in corners.items():
+            for direction in directions:
+                pinched = functools.reduce(Bits.__or__, (pinches[d] for d in directions))
+                cuts[direction] = cuts[direction] | (corner & ~pinched)
+        for direction, cut in enumerate(cuts):
+            # The stone that has changed colour there makes a checkerboard with a corner further on.
+            further = functools.reduce(Bits.__or__, (c for directions, c in corners.items() if direction in directions))
+            again = again | (cut & toward[direction](further))
+        for pinched in pinches[4:]:  # a stone pinched along a diagonal may be half of any checkerboard
+            again = again | pinched
+        again = again & legal
         digits = [grid.empty()] * max(self.num_actions.bit_length(), len(pinches).bit_length())
-        for pinched in pinches:
-            carried = pinched & legal & ~cut
+        for direction, pinched in enumerate(pinches):
+            flipped = pinched | cuts[direction] if direction < len(cuts) else pinched
+            carried = flipped & legal & ~again
             for power in range(len(pinches).bit_length()):
                 digits[power], carried = digits[power] ^ carried, digits[power] & carried
         powers = np.arange(len(digits), dtype=np.int32)
@@ -271,8 +282,8 @@ class Crosshair(Game):
             return left & ~stone, found | added
 
         # All digits are one array in the loop: as many arrays would be as many small programs in each turn of it.
-        nothing = jax.tree.map(lambda word: jnp.zeros((len(digits), *word.shape), word.dtype), cut)
-        found = jax.lax.while_loop(lambda carry: carry[0].any(), look, (cut, nothing))[1]
+        nothing = jax.tree.map(lambda word: jnp.zeros((len(digits), *word.shape), word.dtype), again)
+        found = jax.lax.while_loop(lambda carry: carry[0].any(), look, (again, nothing))[1]
         return [digit | jax.tree.map(lambda words, p=p: words[p], found) for p, digit in enumerate(digits)]
 
     def _place(self, mine: Bits, theirs: Bits, stone: Bits) -> Placement:

@@ -222,7 +222,7 @@ def main(options: Options) -> int:
                 rows.append(row(protocol, name, seconds))
                 say(" ".join(map(str, rows[-1].values())))
     origin = provenance() | {"load": [round(load, 2) for load in os.getloadavg()]}
-    report = {**origin, "runs": {name: str(run) for name, run in runs.items()}, "seed": options.seed, "rows": rows}
+    report = {**origin, "runs": {name: run.name for name, run in runs.items()}, "seed": options.seed, "rows": rows}
     write_results(options.out, report, rows, table(rows, origin))
     print((options.out / "results.md").read_text(encoding="utf-8"))
     return 0

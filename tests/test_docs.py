@@ -17,8 +17,8 @@ import envs
 from azjax.cli.parse import configure, parse
 from azjax.presets import preset
 from envs.check import check_game
+from tests.pages import ROOT, block, write_block
 
-ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 PLACEHOLDERS = {"COMMAND", "DIR", "DIRECTORY", "GAME", "NAME", "FILE.py:NAME"}
 
@@ -41,10 +41,7 @@ ALL_COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)
 
 def readme_game(folder: Path) -> Path:
     """The README's game as its reader saves it."""
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
-    path = folder / "nim.py"
-    path.write_text(block, encoding="utf-8")
-    return path
+    return write_block(folder / "nim.py", "README.md", "class Nim(")
 
 
 def test_the_readmes_game_keeps_the_contract(tmp_path):
@@ -56,10 +53,7 @@ def test_the_readmes_game_keeps_the_contract(tmp_path):
 def test_the_pages_game_with_a_die_keeps_the_contract(tmp_path):
     readme_game(tmp_path)
     sys.modules.pop("nim", None)
-    text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class DiceNim(" in block]
-    (tmp_path / "dice_nim.py").write_text(block, encoding="utf-8")
-    game = envs.make(f"{tmp_path / 'dice_nim.py'}:GAME")
+    game = envs.make(f"{write_block(tmp_path / 'dice_nim.py', 'docs/own_game.md', 'class DiceNim(')}:GAME")
     seen = check_game(game, thorough=False)
     assert (seen.id, seen.draws, seen.truncated) == ("dice_nim", 0, 0)
     assert 1.5 < seen.mean_legal_actions < 2.1  # a die of one to three, and the counters that are left
@@ -69,10 +63,7 @@ def test_the_pages_game_with_a_die_keeps_the_contract(tmp_path):
 
 
 def test_the_pages_board_game_keeps_the_contract(tmp_path):
-    text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class Gomoku(" in block]
-    (tmp_path / "gomoku.py").write_text(block, encoding="utf-8")
-    game = envs.make(f"{tmp_path / 'gomoku.py'}:GAME,size=5")
+    game = envs.make(f"{write_block(tmp_path / 'gomoku.py', 'docs/own_game.md', 'class Gomoku(')}:GAME,size=5")
     seen = check_game(game, thorough=False)
     assert (seen.id, len(game.symmetries), game.max_plies) == ("gomoku,size=5", 8, 25)
     state = game.init(jax.random.key(0))
@@ -84,10 +75,8 @@ def test_the_pages_board_game_keeps_the_contract(tmp_path):
 
 
 def test_the_pages_symmetry_is_one(tmp_path):
-    text = (ROOT / "docs/own_game.md").read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "columns[::-1]" in block]
     head = "import jax.numpy as jnp\nimport numpy as np\nfrom envs.core import Symmetry\n"
-    (tmp_path / "symmetry.py").write_text(head + block, encoding="utf-8")
+    (tmp_path / "symmetry.py").write_text(head + block("docs/own_game.md", "columns[::-1]"), encoding="utf-8")
     identity, mirror = runpy.run_path(str(tmp_path / "symmetry.py"))["symmetries"].fget(None)
     assert [(s.permutation.dtype, s.permutation.tolist()) for s in (identity, mirror)] == [
         ("int16", [0, 1, 2]),
@@ -120,17 +109,11 @@ def test_who_takes_the_readmes_last_counter_wins(tmp_path):
 
 def run_block(folder: Path, page: str, mark: str) -> None:
     """Runs the block of a page's Python that holds `mark`."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if mark in block]
-    path = folder / "block.py"
-    path.write_text(block, encoding="utf-8")
-    runpy.run_path(str(path))
+    runpy.run_path(str(write_block(folder / "block.py", page, mark)))
 
 
 def test_the_pages_network_has_the_shapes_that_it_says(tmp_path, monkeypatch, capsys):
-    text = (ROOT / "docs/own_network.md").read_text(encoding="utf-8")
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "class PooledNet(" in block]
-    (tmp_path / "pooled.py").write_text(block, encoding="utf-8")
+    write_block(tmp_path / "pooled.py", "docs/own_network.md", "class PooledNet(")
     monkeypatch.syspath_prepend(tmp_path)
     run_block(tmp_path, "docs/own_network.md", "num_parameters(")
     # 6 planes: 54 * 32 + 32; a block: 9 * 32 * 32 + 32, 32 * 32 + 32, 64; heads: 1568 * 49 + 49, 1568 * 32 + 32, 33

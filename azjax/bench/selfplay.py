@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -27,19 +28,27 @@ ROUNDS = 6
 """Turns of each side, so that what else the machine does meets both."""
 FORWARD_REPEATS = 64
 """Evaluations in one call of the network's program."""
+PLIES = 4
+"""Plies in one call of self-play's program: a step of training is one program of many plies too."""
 
 
 SelfPlayFn = Callable[[Variables, jax.Array, Lanes], tuple[Lanes, jax.Array, Any]]
-"""(variables, rng_key, lanes [B]) -> (lanes after a ply, new nodes int32[D], metrics)."""
+"""(variables, rng_key, lanes [B]) -> (lanes after the plies, new nodes int32[D], metrics of each ply)."""
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass
 class Tally:
     """What one side did in its turns."""
 
-    seconds: float = 0.0
-    plies: int = 0  # in every lane; of the network alone: batches
-    nodes: int = 0  # new nodes; of the network alone: positions
+    seconds: list[float] = dataclasses.field(default_factory=list)  # of each call of its program
+    nodes: int = 0  # new nodes, in all of them; of the network alone: positions
+
+    def per_second(self, number: float) -> float:
+        """Returns the rate of what was done `number` times in all calls, by the median of their times."""
+        return number / len(self.seconds) / statistics.median(self.seconds)
+
+    def nodes_per_second(self) -> float:
+        return self.per_second(self.nodes)
 
 
 def bench_selfplay(
@@ -80,14 +89,14 @@ def bench_selfplay(
     fresh_key, lanes_key, warm_key, key = jax.random.split(jax.random.key(0), 4)
     variables = run.variables if run is not None else network.init(config.network, game, fresh_key)
     say(f"{game.id}, {lanes} games on {mesh.size} x {mesh.devices.flat[0].device_kind}: compiling")
-    ours = _selfplay(config, game, mesh)
-    theirs = None if game.has_chance else _selfplay(config, game, mesh, _theirs(config))  # mctx has no dice here
+    ours = _selfplay(config, game, mesh, PLIES)
+    theirs = None if game.has_chance else _selfplay(config, game, mesh, PLIES, _theirs(config))  # mctx has no dice here
     forward = _forward(config, game, mesh)
 
     state = start_lanes(game, lanes_key, lanes)
     say("warming up")
-    for ply in range(min(2 * game.max_plies, 200)):
-        state, _, _ = jax.block_until_ready(ours(variables, jax.random.fold_in(warm_key, ply), state))
+    for call in range(-(-min(2 * game.max_plies, 200) // PLIES)):
+        state, _, _ = jax.block_until_ready(ours(variables, jax.random.fold_in(warm_key, call), state))
     observations = jax.jit(jax.vmap(game.observe))(state.state)
     jax.block_until_ready(forward(variables, observations))
     if theirs:
@@ -101,10 +110,10 @@ def bench_selfplay(
             _play_for(by_mctx, seconds / ROUNDS / 3, theirs, variables, turn_key, state)
         _evaluate_for(alone, seconds / ROUNDS / 3, forward, variables, observations)
         say(
-            f"turn {turn + 1} of {ROUNDS}: {by_ours.nodes / by_ours.seconds:,.0f} new nodes/s,"
-            f" the network alone {alone.nodes / alone.seconds:,.0f}/s"
+            f"turn {turn + 1} of {ROUNDS}: {by_ours.nodes_per_second():,.0f} new nodes/s,"
+            f" the network alone {alone.nodes_per_second():,.0f}/s"
         )
-    asked = lanes * simulations  # in a ply
+    asked = lanes * simulations * PLIES  # in a call
     algorithm = config.search.algorithm
     case = f"self-play {game.id}, {config.network.kind}, {algorithm}, {simulations} simulations, {lanes} games"
     return {
@@ -112,20 +121,20 @@ def bench_selfplay(
         "rows": [
             comparison(
                 case,
-                by_ours.nodes / by_ours.seconds,
-                alone.nodes / alone.seconds,
+                by_ours.nodes_per_second(),
+                alone.nodes_per_second(),
                 "the network alone",
                 "new nodes/s",
             ),
             comparison(
                 case,
-                asked * by_ours.plies / by_ours.seconds,
-                asked * by_mctx.plies / by_mctx.seconds if theirs else None,
+                by_ours.per_second(asked * len(by_ours.seconds)),
+                by_mctx.per_second(asked * len(by_mctx.seconds)) if theirs else None,
                 f"the same self-play with mctx.{'gumbel_' if algorithm == 'gumbel' else ''}muzero_policy",
                 "simulations/s",
             ),
         ],
-        "new_nodes_per_simulation": round(by_ours.nodes / (asked * by_ours.plies), 4),
+        "new_nodes_per_simulation": round(by_ours.nodes / (asked * len(by_ours.seconds)), 4),
         "weights": "fresh" if run is None else f"of step {run.step}",
     }
 
@@ -171,12 +180,12 @@ def _config(game: Game, run: LoadedRun | None, lanes: int, simulations: int, alg
 
 
 def _selfplay(
-    config: RunConfig, game: Game, mesh: Mesh, run: Callable[..., mctx.PolicyOutput] | None = None
+    config: RunConfig, game: Game, mesh: Mesh, plies: int, run: Callable[..., mctx.PolicyOutput] | None = None
 ) -> SelfPlayFn:
-    """Compiles one ply of self-play over the mesh; `run` as in `search_policy`."""
+    """Compiles plies of self-play over the mesh; `run` as in `search_policy`."""
     search = search_policy(config, game, explore=True, run=run)
 
-    def ply(variables: Variables, rng_key: jax.Array, lanes: Lanes) -> tuple[Lanes, jax.Array, Any]:
+    def ply(variables: Variables, lanes: Lanes, rng_key: jax.Array) -> tuple[Lanes, Any]:
         nodes = []
 
         def counting(*args: Any) -> Any:
@@ -184,14 +193,18 @@ def _selfplay(
             nodes.append(jnp.sum(output.search_tree.parents != NO_NODE, dtype=jnp.int32))
             return output
 
-        rng_key = jax.random.fold_in(rng_key, jax.lax.axis_index(AXIS))
         lanes, result = play_ply(config, game, counting, variables, rng_key, lanes)
         # Metrics of the positions too, so that XLA computes all that replay would be given.
-        return lanes, nodes[0][None], jax.tree.map(lambda value: value[None], count(result))
+        return lanes, (nodes[0], count(result))
+
+    def play(variables: Variables, rng_key: jax.Array, lanes: Lanes) -> tuple[Lanes, jax.Array, Any]:
+        keys = jax.random.split(jax.random.fold_in(rng_key, jax.lax.axis_index(AXIS)), plies)
+        lanes, (nodes, counts) = jax.lax.scan(functools.partial(ply, variables), lanes, keys)
+        return lanes, jnp.sum(nodes, keepdims=True), jax.tree.map(lambda values: values[None], counts)
 
     equal, split = PartitionSpec(), PartitionSpec(AXIS)
     mapped = jax.shard_map(
-        ply, mesh=mesh, in_specs=(equal, equal, split), out_specs=(split, split, split), check_vma=False
+        play, mesh=mesh, in_specs=(equal, equal, split), out_specs=(split, split, split), check_vma=False
     )
     return jax.jit(mapped)
 
@@ -215,27 +228,26 @@ def _forward(config: RunConfig, game: Game, mesh: Mesh) -> Callable[[Variables, 
 def _play_for(
     tally: Tally, seconds: float, program: SelfPlayFn, variables: Variables, rng_key: jax.Array, lanes: Lanes
 ) -> Lanes:
-    """Plays for `seconds`, at least one ply, and returns the lanes afterwards."""
-    started, nodes = time.perf_counter(), 0
+    """Plays for `seconds`, at least one call, and returns the lanes afterwards."""
+    ends = time.perf_counter() + seconds
     while True:
-        lanes, new, _ = program(variables, jax.random.fold_in(rng_key, tally.plies), lanes)
-        nodes += int(new.sum())  # waits for the ply
-        tally.plies += 1
-        passed = time.perf_counter() - started
-        if passed >= seconds:
-            tally.seconds, tally.nodes = tally.seconds + passed, tally.nodes + nodes
+        key = jax.block_until_ready(jax.random.fold_in(rng_key, len(tally.seconds)))
+        started = time.perf_counter()
+        lanes, new, _ = jax.block_until_ready(program(variables, key, lanes))
+        tally.seconds.append(time.perf_counter() - started)
+        tally.nodes += int(new.sum())
+        if time.perf_counter() >= ends:
             return lanes
 
 
 def _evaluate_for(
     tally: Tally, seconds: float, program: Callable[..., jax.Array], variables: Variables, observations: jax.Array
 ) -> None:
-    started = time.perf_counter()
+    ends = time.perf_counter() + seconds
     while True:
+        started = time.perf_counter()
         jax.block_until_ready(program(variables, observations))
-        tally.plies += FORWARD_REPEATS
+        tally.seconds.append(time.perf_counter() - started)
         tally.nodes += FORWARD_REPEATS * observations.shape[0]
-        passed = time.perf_counter() - started
-        if passed >= seconds:
-            tally.seconds += passed
+        if time.perf_counter() >= ends:
             return

@@ -1,4 +1,7 @@
-"""Shogi: Black below; pieces by their letters (promoted ones in red), those in hand beside the board."""
+"""Shogi: Black below; pieces by their letters (promoted ones in red), those in hand above and below the board.
+
+Beside the board, as on a table, the hands would take a third of a phone's width.
+"""
 
 from azjax.boards.drawing import Drawing, Zone
 from azjax.boards.squares import Squares
@@ -9,14 +12,15 @@ from envs.shogi.position import HAND, KINDS
 from envs.shogi.state import ShogiState
 from envs.shogi.usi import square_name
 
-_SIDE, _HAND = 48.0, 58.0  # a square; the width of a hand
-_SQUARES = Squares(9, 9, _SIDE, _HAND + 12, 28)
+_SIDE, _HAND = 48.0, 50.0  # a square; the height and width of a piece's place in a hand
+_SQUARES = Squares(9, 9, _SIDE, 10, _HAND + 32)
 _WOOD, _LINE, _PIECE, _PROMOTED, _MOVED = "#edcf94", "#6b4c1e", "#f8e7bf", "#c0271b", "#f6e08a"
-_RIGHT = _SQUARES.left + 9 * _SIDE + 26
+_RIGHT = _SQUARES.left + 9 * _SIDE
 _BOTTOM = _SQUARES.top + 9 * _SIDE
 LEGEND = (
     "Letters: P pawn, L lance, N knight, S silver, G gold, B bishop, R rook, K king; red with +: promoted. "
-    "Black's pieces point up. Beside the board lie the pieces in hand, with their number. Lit: the squares "
+    "Black's pieces point up. Below the board lie the pieces in Black's hand, above it those in White's, with their "
+    "number. Lit: the squares "
     "that the last move left and reached."
 )
 
@@ -37,14 +41,14 @@ def draw(game: Shogi, state: ShogiState, before: ShogiState | None, action: int 
         for kind, number in zip(HAND, position.hands[player], strict=True):
             x, y = _hand_place(kind, player)
             if number:
-                parts.append(_piece(kind, x, y, 42, up=player == 0))
+                parts.append(_piece(kind, x - 4, y, 44, up=player == 0))
             if number > 1:
-                parts.append(text(x + 20, y + 15, number, 13, INK, font_weight="bold"))
+                parts.append(text(x + 19, y + 14, number, 14, INK, font_weight="bold"))
     turn = ("Black (below)", "White (above)")[position.turn]
-    parts.append(text(_SQUARES.left + 4.5 * _SIDE, _BOTTOM + 18, f"{turn} to move", 14))
+    parts.append(text(_SQUARES.left + 4.5 * _SIDE, _BOTTOM + _HAND + 24, f"{turn} to move", 14))
     return Drawing(
-        width=_RIGHT + _HAND + 6,
-        height=_BOTTOM + 32,
+        width=_RIGHT + 24,
+        height=_BOTTOM + _HAND + 36,
         ground=_ground(),
         pieces="".join(parts),
         zones=(*_SQUARES.zones(square_name), *_hand_zones()),
@@ -72,11 +76,11 @@ def _piece(kind: int, x: float, y: float, size: float, *, up: bool) -> str:
 
 
 def _hand_place(kind: int, player: int) -> tuple[float, float]:
-    """Returns the middle of a kind's place: Black's hand is on the right and grows upwards, White's on the left."""
-    row = HAND.index(kind)
+    """Returns the middle of a kind's place: each player's hand begins, with pawns, at that player's right."""
+    away = (HAND.index(kind) + 0.5) * _HAND
     if player == 0:
-        return _RIGHT + _HAND / 2, _BOTTOM - 24 - 46 * row
-    return 6 + _HAND / 2, _SQUARES.top + 24 + 46 * row
+        return _RIGHT - away, _BOTTOM + 8 + _HAND / 2
+    return _SQUARES.left + away, 6 + _HAND / 2
 
 
 def _hand_zones() -> list[Zone]:
@@ -84,16 +88,20 @@ def _hand_zones() -> list[Zone]:
     for player in (0, 1):
         for kind in HAND:
             x, y = _hand_place(kind, player)
-            shape = tag("rect", x=x - 23, y=y - 23, width=46, height=46)
+            shape = tag("rect", x=x - _HAND / 2, y=y - _HAND / 2, width=_HAND, height=_HAND)
             zones.append(Zone(id=f"{KINDS[kind]}*{player}", shape=shape, x=x, y=y, room=42))
     return zones
 
 
 def _ground() -> str:
-    hands = [rect(6, _SQUARES.top, _HAND, 7 * 46 + 2, "#f3ecdc"), rect(_RIGHT, _BOTTOM - 324, _HAND, 324, "#f3ecdc")]
-    names = [text(_SQUARES.left + (column + 0.5) * _SIDE, 14, 9 - column, 13, MUTED) for column in range(9)] + [
-        text(_RIGHT - 14, _SQUARES.top + (row + 0.5) * _SIDE, "abcdefghi"[row], 13, MUTED) for row in range(9)
+    width = len(HAND) * _HAND
+    hands = [
+        rect(_RIGHT - width, _BOTTOM + 8, width, _HAND, "#f3ecdc"),
+        rect(_SQUARES.left, 6, width, _HAND, "#f3ecdc"),
     ]
+    names = [
+        text(_SQUARES.left + (column + 0.5) * _SIDE, _SQUARES.top - 12, 9 - column, 14, MUTED) for column in range(9)
+    ] + [text(_RIGHT + 12, _SQUARES.top + (row + 0.5) * _SIDE, "abcdefghi"[row], 14, MUTED) for row in range(9)]
     return rect(_SQUARES.left, _SQUARES.top, 9 * _SIDE, 9 * _SIDE, _WOOD) + "".join(hands + names)
 
 

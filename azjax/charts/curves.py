@@ -75,7 +75,8 @@ def draw_curves(
         parts.append(line(_LEFT, y, _WIDTH - _RIGHT, y, "#e4e4e0"))
         parts.append(text(_LEFT - 6, y, _short(value), 11, MUTED, text_anchor="end"))
     for value in _ticks(x_low, x_high, 6, x_least):
-        parts.append(text(at(value, y_low)[0], height - _BOTTOM + 12, _short(value), 11, MUTED))
+        x = min(at(value, y_low)[0], _WIDTH - 3.4 * len(_short(value)))  # the last one ends inside the picture
+        parts.append(text(x, height - _BOTTOM + 12, _short(value), 11, MUTED))
     parts.append(text(_LEFT + wide / 2, height - 10, x_label, 12, MUTED))
     if marker is not None and x_low <= marker <= x_high:
         x = at(marker, y_low)[0]

@@ -76,8 +76,8 @@ def _node(nodes: Nodes, node: int, x: float, y: float, last: Simulation | None) 
         body = rect(x - radius, y - radius, 2 * radius, 2 * radius, PAPER)
         body += rect(x - radius, y - radius, 2 * radius, 2 * radius, fill, fill_opacity=strength, **edge)
     shade = PAPER if strength > 0.6 else INK
-    halo = {"stroke": PAPER, "stroke_width": 3, "paint_order": "stroke"}
-    return [body, text(x, y, visits, 12, shade), text(x, y + radius + 9, f"{value:+.2f}", 10.5, MUTED, **halo)]
+    ground = rect(x - 15, y + radius + 2, 30, 13, PAPER, fill_opacity=0.85)  # edges to children pass below it
+    return [body, text(x, y, visits, 12, shade), ground, text(x, y + radius + 9, f"{value:+.2f}", 10.5, MUTED)]
 
 
 def _chosen(nodes: Nodes, path: set[int], most: int, deepest: int) -> set[int]:

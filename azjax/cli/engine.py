@@ -22,24 +22,30 @@ def speak(options: Engine) -> NoReturn:
     """Holds a conversation on stdin and stdout, and ends the process.
 
     Raises:
-      ValueError: there is no such agent, or it does not play the protocol's game.
+      ValueError: there is no such agent, it does not play the protocol's game, or there is nowhere to speak.
     """
     if options.run is not None and not (options.run / "config.json").is_file():
         raise ValueError(f"--run: got {options.run}, which has no config.json; expected a run's directory")
     name = None if options.run is not None else options.agent or _shipped(options.protocol)
     if name is not None:
         _check_game(find_agent(name).config, options.protocol, f"agent {name}")
+    if sys.stdin is None or sys.stdout is None:  # a program started this one with one of them closed
+        raise ValueError(
+            "stdin and stdout: got one that is closed, expected both open: the conversation is held on them"
+        )
     if reconfigure := getattr(sys.stdin, "reconfigure", None):
         reconfigure(errors="replace", newline="\n")
     load, simulations = _agent_of(options, name), options.simulations
+    resign = None if options.resign is None else 2 * options.resign - 1  # a value from points of a game
     if options.protocol == "gtp":
-        server: Server = GtpServer(load, write_line, simulations=simulations)
+        server: Server = GtpServer(load, write_line, simulations=simulations, resign=resign)
     else:
         server = UciServer(
             UCI if options.protocol == "uci" else USI,
             load,
             write_line,
             simulations=simulations,
+            resign=resign,
             megabytes=options.megabytes,
             wave=options.wave,
         )

@@ -194,6 +194,8 @@ class Engine:
     """Who plays in the place of a run: a file that azjax export wrote, or the name of an agent of azjax's own."""
     simulations: Optional = None
     """Of a search for which no limit is given; the run's own when left out."""
+    resign: Annotated[float | None, arg(metavar="POINTS")] = None
+    """Give up (GTP, USI) where fewer points of the game are expected, such as 0.05; never when left out."""
     wave: int = 1
     """Positions evaluated at a time: more are quicker, mostly on accelerators, and each simulation knows less."""
     megabytes: int = 64
@@ -207,6 +209,13 @@ class Engine:
         check_between("megabytes", self.megabytes, 1, 2**20)
         check_between("simulations", self.simulations, 1, MOST_SIMULATIONS)
         check_between("wave", self.wave, 1, MOST_WAVE)
+        if self.resign is not None and not 0 < self.resign < 0.5:
+            raise ValueError(f"--resign: got {self.resign}, expected points of a game below 0.5, such as 0.05")
+        if self.resign is not None and self.protocol == "uci":
+            raise ValueError(
+                "--resign: got it for uci, which has no word for that; expected gtp or usi (the program that holds the "
+                "match can end a game by the engines' scores)"
+            )
         if self.run is not None and self.agent is not None:
             raise ValueError(f"--run and --agent: got both ({self.run}, {self.agent}), expected one of them")
         if self.step is not None and self.run is None:

@@ -159,12 +159,12 @@ class TreeSearch:
           only: the moves to search there, at least one of them legal; None: all.
         """
         self._rng_key, key = jax.random.split(jax.random.key(seed))
-        tree = self._plant(self._params, key, state)
+        tree, self._used = self._plant(self._params, key, state), 1
         if only is not None:
             kept = np.isin(self._table(tree)[ROOT], list(only))
             logits = mask_logits(tree.prior_logits[ROOT, 0], jnp.asarray(kept))
             tree = tree._replace(prior_logits=tree.prior_logits.at[ROOT, 0].set(logits))
-        self._tree, self._used = tree, 1
+        self._tree = tree
         self._extra = self._rule.extra(jax.random.fold_in(key, 1), tree.prior_logits[ROOT])
 
     def use(self, params: Any) -> None:
@@ -207,13 +207,8 @@ class TreeSearch:
     def nodes(self) -> Nodes:
         """Returns the whole tree as arrays on the host."""
         tree = self._position()
-        # Sliced on the host: on the device each length would be a program of its own.
-        fields = {
-            name: np.array(np.asarray(getattr(tree, name))[: self._used, 0])
-            for name in Nodes._fields
-            if name != "events"
-        }
-        return Nodes(**fields, events=np.array(self._table(tree)[: self._used]))
+        fields = {name: self._used_of(getattr(tree, name)) for name in Nodes._fields if name != "events"}
+        return Nodes(**fields, events=np.array(self._table(tree)))
 
     def state_of(self, node: int) -> Any:
         """Returns the position of a node; where dice are rolled next it waits for them."""
@@ -223,9 +218,8 @@ class TreeSearch:
     def look(self) -> Look:
         """Returns what is known so far."""
         tree = self._position()
-        visits, qvalues, logits, children = (
-            np.asarray(array[:, 0]) for array in (tree.visits, tree.qvalues, tree.prior_logits, tree.children)
-        )
+        visits, children = self._used_of(tree.visits), self._used_of(tree.children)
+        qvalues, logits = np.asarray(tree.qvalues[ROOT, 0]), np.asarray(tree.prior_logits[ROOT, 0])
         legal = ~np.asarray(is_illegal(tree.prior_logits[ROOT, 0]))
         prior = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])) * legal
         table = self._table(tree)
@@ -236,7 +230,7 @@ class TreeSearch:
             return full
 
         # Before the first simulation the prior decides.
-        scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits[ROOT], -np.inf)
+        scores = visits[ROOT] if visits[ROOT].any() else np.where(legal, logits, -np.inf)
         if visits[ROOT].any():
             # Ties among the most visited go to the first, or as the rule says.
             scores = np.where(visits[ROOT] == visits[ROOT].max(), self._rule.final(tree, self._extra), -np.inf)
@@ -244,7 +238,7 @@ class TreeSearch:
         return Look(
             action=line[0],
             visits=by_action(visits[ROOT]),
-            qvalues=by_action(qvalues[ROOT]),
+            qvalues=by_action(qvalues),
             prior=by_action(prior),
             value=float(tree.node_values[ROOT, 0]),
             simulations=int(visits[ROOT].sum()),
@@ -254,14 +248,15 @@ class TreeSearch:
     def variations(self, most: int) -> list[Variation]:
         """Returns what is expected after the moves that were tried, the most visited first, `most` of them."""
         tree = self._position()
-        visits, qvalues, children = (np.asarray(array[:, 0]) for array in (tree.visits, tree.qvalues, tree.children))
+        visits, children = self._used_of(tree.visits), self._used_of(tree.children)
+        qvalues = np.asarray(tree.qvalues[ROOT, 0])
         prior, table = np.asarray(jax.nn.softmax(tree.prior_logits[ROOT, 0])), self._table(tree)
         tried = np.flatnonzero(visits[ROOT])
         order = tried[np.lexsort((-prior[tried], -visits[ROOT, tried]))][:most]
         return [
             Variation(
                 visits=int(visits[ROOT, edge]),
-                q=float(qvalues[ROOT, edge]),
+                q=float(qvalues[edge]),
                 prior=float(prior[edge]),
                 moves=_line(table, children, visits, int(edge)),
             )
@@ -284,10 +279,15 @@ class TreeSearch:
         return True
 
     def _table(self, tree: GrowingTree) -> np.ndarray:
-        """Returns the action of each edge, int[N, W], -1 where there is none."""
+        """Returns the action of each edge of the nodes there are, int[n, W], -1 where there is none."""
         if self._has_slots:
-            return np.asarray(tree.embeddings.actions[:, 0])
-        return np.broadcast_to(np.arange(self._num_events), (self._num_nodes, self._num_events))
+            return self._used_of(tree.embeddings.actions)
+        return np.broadcast_to(np.arange(self._num_events), (self._used, self._num_events))
+
+    def _used_of(self, array: jax.Array) -> np.ndarray:
+        """Returns an array [N, 1, ...] of the tree on the host, of the nodes there are."""
+        # Sliced there: on the device each length would be a program of its own, and a tree of 64 MB takes long to copy.
+        return np.array(np.asarray(array)[: self._used, 0])
 
     def _position(self) -> GrowingTree:
         if self._tree is None:

@@ -11,7 +11,7 @@ from azjax.servers.server import LONGEST_LINE, Server
 
 _IDLE_SECONDS = 0.2  # without a line, after which the agent is loaded
 _ALONE_SECONDS = 0.1  # between two lines that were not piped in together
-_QUIT_SECONDS = 0.4  # for a server to end by itself
+_QUIT_SECONDS = 0.35  # for a server to end by itself
 
 
 def serve(server: Server, source: TextIO) -> None:

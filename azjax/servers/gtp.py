@@ -41,8 +41,9 @@ class GtpServer(Server):
         say: Say,
         clock: Callable[[], float] = time.perf_counter,
         simulations: int | None = None,
+        resign: float | None = None,
     ):
-        super().__init__(load, say, clock, simulations)
+        super().__init__(load, say, clock, simulations, resign)
         self._number = ""  # of the command that is being answered
         self._quit_number: str | None = None  # of the `quit` that came while it thought
         self._komi: float | None = None  # None: the agent's own
@@ -160,7 +161,7 @@ class GtpServer(Server):
         return ""
 
     def _do_komi(self, words: list[str]) -> str:
-        self._komi = number(words, 0, float, -1e4, 1e4)
+        self._komi = number(words, 0, float, -1e4, 1e4) + 0.0  # -0 is 0
         self._agent().use_komi(self._current_komi)
         return ""
 
@@ -294,11 +295,12 @@ class GtpServer(Server):
         if self._time is not None:
             left, stones = self._left[self._colour]
             self._left[self._colour] = max(left - turn.seconds, 0.0), max(stones - 1, 0)
-        self._said(turn.kind, turn.thinker.thought().lines[0].moves[0])
+        best = turn.thinker.thought().lines[0]
+        self._said(turn.kind, "resign" if self._gives_up(turn, best.q) else best.moves[0])
 
     def _said(self, kind: str, move: str) -> None:
         """Answers with a move, and makes it unless it is only asked for."""
-        if kind != "reg_genmove":
+        if kind != "reg_genmove" and move != "resign":
             self._plays.append((self._colour, move))
         if kind in ("lz", "kata"):
             self._say(f"play {move}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LONGEST_LINE = 1 << 16
 """In characters; a game of 512 plies takes 3,000."""
 
-QUIT_SECONDS = 0.25
+QUIT_SECONDS = 0.2
 """After `quit` a search has this time to come to its end by itself, as one does whose commands were piped in."""
 
 MOST_WAVE = 256
@@ -49,6 +49,7 @@ class Server(abc.ABC):
         say: Say,
         clock: Callable[[], float] = time.perf_counter,
         simulations: int | None = None,
+        resign: float | None = None,
     ):
         """Loads nothing yet.
 
@@ -57,10 +58,11 @@ class Server(abc.ABC):
           say: where lines go.
           clock: seconds.
           simulations: of a search without limits; None: the run's own.
+          resign: it gives up where the best move's value, from -1 to 0, is below this; None: never.
         """
         self._load, self._say, self._clock = load, say, clock
         self._thinker: Thinker | None = None
-        self._simulations = simulations
+        self._simulations, self._resign = simulations, resign
         self._turn: Turn | None = None
         self._later: deque[str] = deque()  # lines that wait for the end of the search
         self._quits_at: float | None = None
@@ -120,6 +122,10 @@ class Server(abc.ABC):
             except ValueError as error:
                 raise NoAgent(str(error)) from None
         return self._thinker
+
+    def _gives_up(self, turn: Turn, value: float) -> bool:
+        """Whether a best move of this value is not worth making; an endless search is about no move of a game."""
+        return self._resign is not None and value < self._resign and not turn.limits.infinite
 
     def _begin(self, limits: Limits, kind: str = "") -> None:
         """Begins to think about the agent's position, which must not be over."""

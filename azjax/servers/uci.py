@@ -4,11 +4,14 @@ import dataclasses
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from azjax import __version__
 from azjax.servers.server import MOST_WAVE, LoadFn, Say, Server
-from azjax.servers.turn import Limits, Turn, centipawns, seconds_for_move
+from azjax.servers.turn import MOVE_OVERHEAD, Limits, Turn, centipawns, seconds_for_move
+
+if TYPE_CHECKING:
+    from azjax.thinker import MoveLine
 
 _REPORT_SECONDS = 1.0
 _MOST_MILLISECONDS = 10**9
@@ -52,6 +55,7 @@ class UciServer(Server):
         say: Say,
         clock: Callable[[], float] = time.perf_counter,
         simulations: int | None = None,
+        resign: float | None = None,
         megabytes: int = 64,
         wave: int = 1,
     ):
@@ -60,16 +64,17 @@ class UciServer(Server):
         Args:
           dialect: UCI or USI.
           load, say, clock, simulations: as `Server`'s.
+          resign: as `Server`'s; for USI alone, as UCI has no word for it.
           megabytes: what the agent's tree has.
           wave: positions that the agent evaluates at a time.
         """
-        super().__init__(load, say, clock, simulations)
+        super().__init__(load, say, clock, simulations, resign)
         self._dialect = dialect
         self._spins = {
             f"{dialect.option_prefix}Hash": _Spin(megabytes, 1, megabytes),
             "MultiPV": _Spin(1, 1, 500),
             "Simulations": _Spin(simulations or 0, 0, 10**9),  # of a search without limits; 0: the run's own
-            "Move Overhead": _Spin(50, 0, 60_000),
+            "Move Overhead": _Spin(round(1000 * MOVE_OVERHEAD), 0, 60_000),
             "Wave": _Spin(wave, 1, MOST_WAVE),
         }
         self._values = {name: spin.default for name, spin in self._spins.items()}
@@ -219,16 +224,16 @@ class UciServer(Server):
         if wanted.infinite:
             return Limits(infinite=True), chosen
         side = self._dialect.sides[self._agent().to_move]
-        seconds = None
+        seconds, overhead = None, self._values["Move Overhead"] / 1000
         if "movetime" in numbers:
-            seconds = max(numbers["movetime"] / 1000, 0.001)
+            seconds = seconds_for_move(0.0, per_move=numbers["movetime"] / 1000, overhead=overhead)
         elif f"{side}time" in numbers or "byoyomi" in numbers:
             seconds = seconds_for_move(
                 numbers.get(f"{side}time", 0) / 1000,
                 numbers.get(f"{side}inc", 0) / 1000,
                 moves_to_go=numbers.get("movestogo"),
                 per_move=numbers.get("byoyomi", 0) / 1000,
-                overhead=self._values["Move Overhead"] / 1000,
+                overhead=overhead,
             )
         nodes, depth = numbers.get("nodes"), numbers.get("depth")
         if nodes is None and depth is None and seconds is None:
@@ -239,8 +244,8 @@ class UciServer(Server):
         if turn.since_said() >= _REPORT_SECONDS:
             self._say_info(turn)
 
-    def _say_info(self, turn: Turn) -> tuple[str, ...]:
-        """Tells what is known; returns the moves of the best line."""
+    def _say_info(self, turn: Turn) -> "MoveLine":
+        """Tells what is known; returns the best line."""
         turn.spoke()
         seconds = turn.seconds
         rate = round(turn.added / seconds) if seconds > 0 else 0
@@ -253,12 +258,15 @@ class UciServer(Server):
                 f"info depth {len(line.moves)} seldepth {deepest} {rank}score cp {centipawns(line.q)} "
                 f"nodes {turn.added} nps {rate} time {round(1000 * seconds)} pv {' '.join(line.moves)}"
             )
-        return lines[0].moves
+        return lines[0]
 
     def _answer(self, turn: Turn) -> None:
         self._ponder = None
         best = self._say_info(turn)
-        self._say(f"bestmove {best[0]}" + (f" ponder {best[1]}" if len(best) > 1 else ""))
+        if self._gives_up(turn, best.q):
+            self._say("bestmove resign")
+        else:
+            self._say(f"bestmove {best.moves[0]}" + (f" ponder {best.moves[1]}" if len(best.moves) > 1 else ""))
 
 
 UciServer._commands = {

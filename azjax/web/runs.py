@@ -1,5 +1,6 @@
 """Runs on the page: curves of one or several, live while they train, and the games they kept."""
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -263,7 +264,9 @@ def _values(name: str, log: RunLog, axis: str, field: str) -> Curve:
     if field.endswith("loss"):
         rows = [row for row in rows if row.get("applied", 1)]  # before the first finished game nothing is learned
     rows = rows[:: max(1, math.ceil(len(rows) / MOST_POINTS))]
-    return Curve(name=name, x=[_along(row, axis) for row in rows], y=[row[field] for row in rows])
+    # Games end in bunches: of steps in which none ended, one point with their mean, not a stroke.
+    bunches = [(x, [row[field] for row in same]) for x, same in itertools.groupby(rows, lambda row: _along(row, axis))]
+    return Curve(name=name, x=[x for x, _ in bunches], y=[sum(values) / len(values) for _, values in bunches])
 
 
 def _along(row: dict[str, Any], axis: str) -> float:

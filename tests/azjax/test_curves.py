@@ -52,6 +52,13 @@ def test_large_numbers_are_short():
     assert {"2M", "4M"} <= set(texts(draw_curves([Curve(name="a", x=[0, 5e6], y=[0, 1])], title="T", x_label="x")))
 
 
+def test_the_last_number_of_an_axis_ends_inside_the_picture():
+    svg = draw_curves([Curve(name="a", x=[6144], y=[0])], title="T", x_label="games")
+    last = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]*)</text>', svg)
+    ends = {words: float(x) + 3.4 * len(words) for x, words in last}
+    assert ends["6.145k"] <= 560
+
+
 def training(*elos):
     """A point every ten steps."""
     return [EloPoint(step=10 * n, games=n, seconds=n, elo=elo, lo=elo, hi=elo) for n, elo in enumerate(elos, 1)]

@@ -68,7 +68,10 @@ export class Board {
       zone.classList.toggle("to", targets.includes(zone.dataset.zone));
       zone.setAttribute("aria-label", label(zone));
     }
-    if (from !== null) this.tell(`${from} to ${[...new Set(targets)].join(", ")}? Escape chooses anew`);
+    if (from === null) return;
+    const places = [...new Set(targets)];
+    // One line, even of a piece in hand: the board must not move away under a finger.
+    this.tell(`${from} to ${places.length > 4 ? `one of ${places.length}` : places.join(", ")}? Escape chooses anew`);
   }
 
   offer(moves, name) {

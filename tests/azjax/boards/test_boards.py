@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import envs
-from azjax.boards import Mark, animate, draw, draw_game, draw_marks, event_names, zones_of
-from azjax.boards.svg import FIRST, LIT, MARK, SECOND
+from azjax.boards import Mark, animate, draw, draw_game, draw_marks, draw_move, event_names, zones_of
+from azjax.boards.svg import FIRST, LIT, MARK, MUTED, SECOND
 from azjax.boards.terminal import paint
 from azjax.line import Line, read_line
 from envs.record import GameRecord
+from tests.pages import write_block
 
 SVG = "{http://www.w3.org/2000/svg}"
 GAMES = [
@@ -30,8 +31,6 @@ def elements(svg: str, name: str, **attributes: str) -> list[ElementTree.Element
 def at(word: str, moves: str) -> str:
     """The picture after moves, with what the last one did."""
     line = read_line(envs.make(word), moves)
-    from azjax.boards import draw_move
-
     before = line.position(line.plies - 1) if line.plies else None
     return draw_move(line.game, line.state, before, line.action(line.plies)).svg()
 
@@ -160,6 +159,39 @@ def test_a_game_without_a_drawing_is_drawn_from_its_text(double_turns):
     state = jax.jit(double_turns.init)(jax.random.key(0))
     drawing = draw(double_turns, state)
     assert "TurnsState" in drawing.svg() and zones_of(double_turns, state, [0, 1]) == [(), ()]
+
+
+def test_a_board_of_squares_without_a_drawing_is_one_to_click_on(tmp_path):
+    path = write_block(tmp_path / "gomoku.py", "docs/own_game.md", "class Gomoku(")
+    game = envs.make(f"{path}:GAME,size=6")
+    line = read_line(game, "c2 f6")
+    picture = draw_move(game, line.state, line.position(1), line.action(2))
+    assert [zone.id for zone in picture.zones][:7] == ["a1", "b1", "c1", "d1", "e1", "f1", "a2"]
+    assert zones_of(game, line.state, line.legal) == [(game.action_name(action),) for action in line.legal]
+    (black,), (white,) = (elements(picture.svg(), "text", fill=colour) for colour in (FIRST, SECOND))
+    c2, f6 = picture.zone("c2"), picture.zone("f6")
+    assert (black.text, black.get("x")) == ("X", f"{c2.x:g}") and (white.text, white.get("x")) == ("O", f"{f6.x:g}")
+    (lit,) = elements(picture.svg(), "rect", fill=LIT)
+    assert float(lit.get("x", "")) < f6.x < float(lit.get("x", "")) + float(lit.get("width", ""))
+    labels = [one.text for one in elements(picture.svg(), "text", fill=MUTED) if one.text != "."]
+    assert labels == [*"abcdef", *"123456"]
+
+
+def test_a_board_whose_text_is_not_one_of_squares_is_drawn_from_its_text(tmp_path):
+    path = write_block(tmp_path / "gomoku.py", "docs/own_game.md", "class Gomoku(")
+    game = envs.make(f"{path}:GAME,size=5")
+    state = game.init(jax.random.key(0))
+    for text in (
+        "no board",
+        "\n".join(["1 . . . . ."] * 5),
+        "\n".join([". . . . ."] * 4),
+        "\n".join([". . . empty ."] * 5),
+    ):
+        object.__setattr__(game, "render", lambda state, text=text: text)
+        assert draw(game, state).zones == ()
+    object.__setattr__(game, "render", lambda state: "to move: X\n" + "\n".join([". . . . X"] * 5) + "\nA B C D E")
+    picture = draw(game, state)
+    assert len(picture.zones) == 25 and [one.text for one in elements(picture.svg(), "text")][-1] == "to move: X"
 
 
 def test_marks_are_written_where_there_is_room_and_arrows_join_zones():

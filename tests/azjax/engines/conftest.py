@@ -132,9 +132,10 @@ def go_run(tmp_path_factory) -> str:
 def uci_talker(dialect, word: str):
     loader = Loader(make_agent(word))
 
-    def talk() -> Talk:
+    def talk(resign: float | None = None) -> Talk:
         said: list[str] = []
-        return Talk(UciServer(dialect, loader, said.append, Clock(), megabytes=1), said, dialect.name)
+        server = UciServer(dialect, loader, said.append, Clock(), resign=resign, megabytes=1)
+        return Talk(server, said, dialect.name)
 
     return talk
 

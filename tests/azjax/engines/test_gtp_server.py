@@ -1,5 +1,6 @@
 """Our agent as a GTP engine: whole conversations, which come out the same to the byte; then anything at all."""
 
+import functools
 import re
 import shutil
 import statistics
@@ -14,7 +15,9 @@ import envs
 from azjax.export import export
 from azjax.rundir import load_run
 from azjax.servers.go_words import alternating, fixed_handicap
+from azjax.servers.gtp import GtpServer
 from azjax.servers.turn import centipawns, seconds_for_move
+from tests.azjax.engines.conftest import Clock, Talk
 from tests.azjax.engines.gibberish import fuzz
 
 CONVERSATIONS = "basics play ko genmove turns handicap score clock leela kata interrupted".split()
@@ -65,6 +68,23 @@ def test_the_komi_decides_what_the_search_takes_for_won(go_talk, komi, score, pa
     assert (go_talk.tell("reg_genmove b") == ["= pass", ""]) == passes
 
 
+def test_it_gives_up_where_too_little_is_expected(go_loader):
+    def talk(resign: float) -> Talk:
+        said: list[str] = []
+        return Talk(GtpServer(go_loader, said.append, Clock(), resign=resign), said, "gtp")
+
+    board = talk(-0.999).tell("showboard")
+    hopeless = talk(0.999)
+    assert hopeless.tell("genmove b", "reg_genmove w") == ["= resign", ""] * 2
+    *_, line, end = hopeless.tell("lz-genmove_analyze b 10")
+    assert (line, end) == ("play resign", "")
+    assert hopeless.tell("showboard") == board  # nothing was played
+    first, *_, last = hopeless.tell("kata-analyze b 10", "")
+    assert (first, last) == ("=", "")  # an analysis goes on all the same
+    (answer, _) = talk(-0.999).tell("genmove b")
+    assert answer.startswith("= ") and answer != "= resign"
+
+
 @pytest.mark.parametrize(
     ("size", "stones", "points"),
     [
@@ -84,12 +104,21 @@ def test_fixed_handicaps_are_gnugos(size, stones, points):
 
 
 def test_time_is_shared_out():
-    assert seconds_for_move(60.05) == pytest.approx(2.0)
-    assert seconds_for_move(60.05, 1.0) == pytest.approx(2.8)
-    assert seconds_for_move(10.05, moves_to_go=5) == pytest.approx(2.0)
-    assert seconds_for_move(1.05, moves_to_go=1) == pytest.approx(0.8)  # never all of it
-    assert seconds_for_move(0.0, per_move=1.0) == pytest.approx(0.95)
-    assert seconds_for_move(-3.0) == 0.01 and seconds_for_move(0.1, 10.0) == pytest.approx(0.04)
+    share = functools.partial(seconds_for_move, overhead=0.05)
+    assert share(60.05) == pytest.approx(1.95)
+    assert share(60.05, 1.0) == pytest.approx(2.75)
+    assert share(10.05, moves_to_go=5) == pytest.approx(1.95)
+    assert share(1.05, moves_to_go=1) == pytest.approx(0.8)  # never all of it
+    assert share(0.0, per_move=1.0) == pytest.approx(0.95)
+    assert share(-3.0) == 0.01 and share(0.1, 10.0) == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize("increment", [0.03, 0.1, 1.0])
+def test_an_increment_keeps_the_clock_from_running_down(increment):
+    left = 2.0
+    for _ in range(300):
+        left += increment - seconds_for_move(left, increment) - 0.018  # what a move costs besides
+    assert left > 0.5
 
 
 def test_values_as_centipawns():
@@ -160,7 +189,7 @@ def test_quit_ends_a_process_that_loads(chess_run, first):
         engine.send(line)
     time.sleep(0.5)
     engine.send("quit")
-    # 0.4 s, and what a machine that does other things takes for it; loading and compiling take many times this.
+    # 0.35 s, and what a machine that does other things takes for it; loading and compiling take many times this.
     assert engine.end() < 5 and engine.popen.returncode == 0
 
 
@@ -188,6 +217,13 @@ def test_an_exported_agent_is_the_run_it_came_from(go_run, tmp_path):
     assert answers[0] == answers[1] and re.fullmatch(r"=\n\n(= \w+\n\n){3}=\n\n", answers[0])
 
 
+@pytest.mark.parametrize(("closed", "status"), [("<&-", 2), (">&-", 2), ("</dev/null", 0), (">/dev/full", 1)])
+def test_without_somewhere_to_speak_it_ends(go_run, closed, status):
+    command = f"echo name | {sys.executable} -m azjax engine gtp --run {go_run} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=300)
+    assert done.returncode == status and done.stderr.count("\n") == min(status, 1)
+
+
 @pytest.mark.parametrize(
     ("argv", "status", "message"),
     [
@@ -201,6 +237,8 @@ def test_an_exported_agent_is_the_run_it_came_from(go_run, tmp_path):
         (["gtp", "--agent", "nowhere.safetensors"], 2, "got nowhere.safetensors, which is no file"),
         (["gtp", "--agent", "a", "--run", "RUN"], 2, "--run and --agent: got both"),
         (["gtp", "--agent", "a", "--step", "3"], 2, "--step: got 3 without --run"),
+        (["gtp", "--run", "RUN", "--resign", "0.5"], 2, "--resign: got 0.5, expected points of a game below 0.5"),
+        (["uci", "--run", "RUN", "--resign", "0.05"], 2, "--resign: got it for uci, which has no word for that"),
         (["gtp", "--run", "RUN", "--wave", "0"], 2, "--wave: got 0, expected at least 1"),
         (["gtp", "--run", "RUN", "--step", "5"], 2, "has no checkpoint of step 5"),
         (["gtp", "--run", "RUN", "--simulations", "0"], 2, "--simulations: got 0, expected at least 1"),

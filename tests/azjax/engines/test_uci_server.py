@@ -1,6 +1,8 @@
 """Our agent as a UCI and as a USI engine: whole conversations, a controller that is not ours, anything at all."""
 
+import os
 import statistics
+import subprocess
 import sys
 import time
 
@@ -121,6 +123,34 @@ def test_python_chess_asks_in_every_way(chess_run):
             assert time.perf_counter() - began < seconds + 5
 
 
+REPEATED = {"uci": "g1f3 g8f6 f3g1 f6g8 " * 2, "usi": "2h3h 8b7b 3h2h 7b8b " * 3}
+START = {
+    "uci": "fen rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 4 3",
+    "usi": "sfen lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["uci", "usi"])
+def test_nothing_is_left_to_compile_when_it_is_ready(protocol, request):
+    """It would be on the clock: also where the rules have ended the game, and at a position that comes as text."""
+    run = request.getfixturevalue({"uci": "chess_run", "usi": "shogi_run"}[protocol])
+    go, lines = "go nodes 3", ["isready", f"position startpos moves {REPEATED[protocol]}"]
+    lines += [go, f"position {START[protocol]}", go, f"position startpos moves {REPEATED[protocol]}", go, "quit"]
+    done = subprocess.run(
+        [sys.executable, "-m", "azjax", "engine", protocol, "--run", run],
+        input="\n".join(lines),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,  # where JAX says what it compiles
+        text=True,
+        timeout=300,
+        env=os.environ | {"JAX_LOG_COMPILES": "1"},
+    )
+    before, _, after = done.stdout.partition("readyok\n")
+    assert "Compiling" in before and after.count("bestmove") == 3
+    assert [line for line in after.splitlines() if "Compiling" in line] == []
+
+
 def test_every_go_gets_one_move(uci_talk):
     """Whatever its words are: who says `go` waits."""
     uci_talk.tell("position startpos")
@@ -138,6 +168,19 @@ def test_every_go_gets_one_move(uci_talk):
         answers = uci_talk.tell(line)
         assert [answer.split()[0] for answer in answers].count("bestmove") == 1 and len(answers) <= 5, line
     assert uci_talk.tell("go searchmoves e2e5 e2e4 nodes 4")[-1].startswith("bestmove e2e4")
+
+
+@pytest.mark.slow
+def test_it_gives_up_where_too_little_is_expected(shogi_talker):
+    hopeless, hopeful = shogi_talker(0.999), shogi_talker(-0.999)
+    hopeless.tell("position startpos")
+    info, answer = hopeless.tell("go nodes 4")
+    assert info.startswith("info depth") and answer == "bestmove resign"
+    for line in ("go infinite", "go ponder btime 1000 wtime 1000"):  # about no move of a game
+        hopeless.server.hear(line)
+        hopeless.work(3)
+        assert hopeless.tell("stop")[-1] not in ("", answer)
+    assert hopeful.tell("position startpos", "go nodes 4")[-1] != answer
 
 
 def test_a_search_for_mate_alone_is_declined(usi_talk):

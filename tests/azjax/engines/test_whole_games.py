@@ -53,7 +53,9 @@ class Side(abc.ABC):
 
     def __init__(self, protocol: str, run: str, control: Control):
         self.protocol, self.control = protocol, control
-        self.process = EngineProcess([sys.executable, "-m", "azjax", "engine", protocol, "--run", run])
+        # As users start it: what the tests say to XLA makes programs that compile soon and run slowly.
+        start = ["env", "-u", "XLA_FLAGS", "-u", "PJRT_NPROC", sys.executable]
+        self.process = EngineProcess([*start, "-m", "azjax", "engine", protocol, "--run", run])
 
     def read(self, head: str) -> str:
         """Returns the next line that begins with this word."""

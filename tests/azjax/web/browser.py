@@ -33,6 +33,11 @@ FLAGS = """
 """.split()
 
 
+def installed(program: str) -> bool:
+    """Returns whether an engine is there, on PATH or where Debian puts it."""
+    return bool(shutil.which(program) or shutil.which(program, path="/usr/games"))
+
+
 @contextlib.contextmanager
 def serving(folder: Path, *words: str) -> Generator[str]:
     """`azjax serve` in a folder; yields its address."""
@@ -112,13 +117,14 @@ def choose(driver: WebDriver, name: str, value: str) -> None:
 
 
 def begin(driver: WebDriver, game: str, options: str = "", opponent: str = "random") -> None:
-    Select(driver.find_element(By.ID, "game")).select_by_value(game)
-    settle(driver)
-    box = driver.find_element(By.ID, "options")
-    box.clear()
-    box.send_keys(options)
-    choose(driver, "Second: who", opponent)
-    driver.find_element(By.ID, "new").click()
+    """Begins a game against an opponent."""
+    if options:
+        # Choosing it by hand begins a game without options, whose programs take seconds to compile.
+        driver.execute_script("document.getElementById('game').value = arguments[0]", game)
+        driver.find_element(By.ID, "options").send_keys(options)
+        driver.find_element(By.ID, "new").click()
+    else:
+        Select(driver.find_element(By.ID, "game")).select_by_value(game)
     settle(driver)
     choose(driver, "Second: who", opponent)
     settle(driver)

@@ -264,6 +264,19 @@ def test_runs_are_listed_and_drawn(ask):
     assert "Elo above random" in charts[0]
 
 
+def test_steps_in_which_no_game_ended_are_one_point_of_a_curve(strange):
+    client, run = strange
+    rows = [json.loads(line) for line in run.metrics_path.read_text(encoding="utf-8").splitlines()]
+    more = [rows[1] | {"step": step, "games": games, "value_loss": 0.5} for step, games in ((3, 4), (4, 4), (5, 9))]
+    run.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *more]), encoding="utf-8")
+    for axis, points in (("games", 3), ("step", 5)):
+        charts = client.post("/api/curves", json={"runs": ["strange"], "axis": axis}).json()["charts"]
+        (plies,) = [
+            re.findall(r'<polyline points="([^"]*)"', chart)[0] for chart in charts if "Plies a second" in chart
+        ]
+        assert len(plies.split()) == points
+
+
 def test_the_curves_of_a_run_that_is_not_there(client):
     assert "not one of those found" in refused(client, "curves", runs=["../../etc"])
 

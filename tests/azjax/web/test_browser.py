@@ -17,6 +17,7 @@ from tests.azjax.web.browser import (
     chromium,
     complaints,
     focused,
+    installed,
     needs_chromium,
     phone,
     press,
@@ -28,6 +29,7 @@ from tests.azjax.web.browser import (
     wait_for,
     walk,
 )
+from tests.pages import write_block
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -48,9 +50,16 @@ return "zone";
 """
 
 
+OWN = "gomoku.py:GAME,size=5"
+ENGINE = "usi:fairy-stockfish,skill=-10,nodes=100"
+
+
 @pytest.fixture(scope="module")
 def address(runs_folder) -> Iterator[str]:
-    with serving(runs_folder.parent) as address:
+    folder = runs_folder.parent
+    write_block(folder / "gomoku.py", "docs/own_game.md", "class Gomoku(")
+    players = ["--player", ENGINE] if installed("fairy-stockfish") else []
+    with serving(folder, "--game", OWN, *players) as address:
         yield address
 
 
@@ -81,6 +90,7 @@ BOARDS = [
     ("backgammon", "max_plies=80"),
     ("chess", "max_plies=40"),
     ("shogi", "max_plies=60"),
+    (OWN, ""),
 ]
 
 
@@ -304,12 +314,66 @@ def test_runs_are_shown_and_a_game_is_replayed(page):
     assert current.text == "1. a1"
 
 
-@pytest.mark.parametrize("game", ["connect_four", "backgammon", "go_9x9"])
-def test_nothing_is_wider_than_a_phone(page, game):
-    begin(page, game)
+def test_an_engine_of_the_command_line_is_played(page):
+    if not installed("fairy-stockfish"):
+        pytest.skip("Fairy-Stockfish is not installed")
+    begin(page, "shogi", opponent=f"player:{ENGINE}")
+    for zone in ("7g", "7f"):
+        page.find_element(By.CSS_SELECTOR, f'#board .zone[data-zone="{zone}"]').click()
+    settle(page)
+    first, second = page.find_elements(By.CSS_SELECTOR, "#moves li")
+    assert first.text == "1. 7g7f" and re.fullmatch(r"2\. \d[a-i]\d[a-i]\+?", second.text)
+    assert status(page) == "First player to move"
+
+
+def widths(driver: WebDriver) -> list[int]:
+    return driver.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+
+
+def test_nothing_is_wider_than_a_phone(page):
+    begin(page, "connect_four")
     with phone(page):
         page.find_element(By.ID, "step-10").click()
         settle(page)
+        shoot(page, "connect_four-phone")
+        assert widths(page) == [360, 360]
+
+
+@pytest.mark.parametrize("game", ["backgammon", "go_9x9", "hex", OWN])
+def test_boards_are_not_wider_than_a_phone(page, game):
+    begin(page, game)
+    with phone(page):
         shoot(page, f"{game}-phone")
-        wide = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
-        assert wide[0] <= wide[1] == 360
+        assert widths(page) == [360, 360]
+
+
+def test_shogi_on_a_phone(page):
+    """Hands full of pieces, a move with two endings, a drop: all of it within a finger's reach."""
+    with phone(page):
+        set_up(page, "shogi", "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1")
+        zones = page.find_elements(By.CSS_SELECTOR, "#board .zone")
+        assert len(zones) == 81 + 2 * 7
+        assert min(min(zone.size["width"], zone.size["height"]) for zone in zones) >= 34
+
+        page.execute_script("window.scrollTo(0, 0)")
+        for zone in ("6f", "5g"):
+            page.find_element(By.CSS_SELECTOR, f'#board .zone[data-zone="{zone}"]').click()
+        choices = page.find_elements(By.CSS_SELECTOR, "#choices button")
+        assert sorted(choice.text for choice in choices) == ["6f5g", "6f5g+"]
+        shoot(page, "shogi-phone-promotion")
+        for choice in choices:  # seen without scrolling
+            box = choice.rect
+            assert box["x"] >= 0 and box["x"] + box["width"] <= 360
+            assert box["height"] >= 34 and box["y"] + box["height"] <= 740
+        choices[[choice.text for choice in choices].index("6f5g+")].click()
+        settle(page)
+        before = page.find_element(By.ID, "board").rect
+        page.find_element(By.CSS_SELECTOR, '#board .zone[data-zone="R*0"]').click()
+        assert status(page) == "R*0 to one of 50? Escape chooses anew"
+        assert page.find_element(By.ID, "board").rect == before  # it stays where the finger is
+        page.find_element(By.CSS_SELECTOR, '#board .zone[data-zone="5e"]').click()
+        settle(page)
+        moves = page.find_elements(By.CSS_SELECTOR, "#moves li")
+        assert [move.text for move in moves] == ["1. 6f5g+", "2. R*5e"]
+        assert widths(page) == [360, 360]
+        shoot(page, "shogi-phone")

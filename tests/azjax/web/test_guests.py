@@ -1,6 +1,5 @@
 """Players whom the command line lets in: visitors choose among their words, and start nothing else."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from starlette.testclient import TestClient
 from azjax.web.app import make_app
 from azjax.web.guests import Guests
 from azjax.web.roster import Roster
+from tests.azjax.web.browser import installed
 
 FAKE = Path(__file__).parents[1] / "engines" / "fake_engine.py"
 ENGINE = f"gtp:{sys.executable} -S -E {FAKE} gtp"
@@ -101,7 +101,7 @@ def test_an_engine_that_fails_is_told_of_and_the_game_goes_on(tmp_path):
 
 
 def test_an_engine_that_answers_no_position_of_its_own(tmp_path):
-    client = client_of(tmp_path, "uci:stockfish,nodes=1") if _installed("stockfish") else pytest.skip("no Stockfish")
+    client = client_of(tmp_path, "uci:stockfish,nodes=1") if installed("stockfish") else pytest.skip("no Stockfish")
     table = new(client, "chess", "7k/P7/8/8/8/8/8/K7 w - - 0 1")["table"]
     assert "follows a game from its start" in reply(client, table, "uci:stockfish,nodes=1")["error"]
 
@@ -116,14 +116,10 @@ def test_an_engine_that_answers_no_position_of_its_own(tmp_path):
     ],
 )
 def test_engines_that_are_installed_play(tmp_path, game, word):
-    if not _installed(word.partition(":")[2].partition(",")[0]):
+    if not installed(word.partition(":")[2].partition(",")[0]):
         pytest.skip(f"{word} is not installed")
     client = client_of(tmp_path, word)
     one, other = new(client, game), new(client, game)
     for plies in range(1, 7):  # two games by turns
         for view in (one, other):
             assert len(reply(client, view["table"], word)["moves"]) == plies
-
-
-def _installed(program: str) -> bool:
-    return bool(shutil.which(program) or shutil.which(program, path="/usr/games"))
