@@ -369,7 +369,7 @@ def test_shogi_on_a_phone(page):
         settle(page)
         before = page.find_element(By.ID, "board").rect
         page.find_element(By.CSS_SELECTOR, '#board .zone[data-zone="R*0"]').click()
-        assert status(page) == "R*0 to one of 50? Escape chooses anew"
+        assert status(page) == "R*0 to one of 51? Escape chooses anew"
         assert page.find_element(By.ID, "board").rect == before  # it stays where the finger is
         page.find_element(By.CSS_SELECTOR, '#board .zone[data-zone="5e"]').click()
         settle(page)
