@@ -60,9 +60,14 @@ class Bytes:
         return self.optimizer + round(2.5 * self.gradients)
 
     @property
+    def update(self) -> int:
+        """What an update takes: its way back and its end come in turn."""
+        return max(self.activations + self.gradients, self.change)
+
+    @property
     def total(self) -> int:
-        """What is in use at once: the search, an update's way back and its end come in turn."""
-        return self.kept + max(self.tree, self.activations + self.gradients, self.change)
+        """What is in use at once: the search and an update come in turn."""
+        return self.kept + max(self.tree, self.update)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -178,20 +183,21 @@ def check_fits(plan: Plan) -> None:
     left = room - need.parameters - need.optimizer
     shown = f"needs {text(need.total)} on each of {plan.devices} devices of {text(plan.device_bytes)}"
     kept_by_lane, searched_by_lane = (need.lanes + need.replay) / lanes, need.tree / lanes
-    to_learn = max(need.activations + need.gradients, need.change)
-    most_lanes = min(left / (kept_by_lane + searched_by_lane), (left - to_learn) / kept_by_lane)
+
+    def largest_batch(room: float) -> int:
+        most = (room - need.gradients) * samples / need.activations if need.change <= room else 0
+        return _largest(config.learner.batch, plan.devices, most)
+
+    most_lanes = min(left / (kept_by_lane + searched_by_lane), (left - need.update) / kept_by_lane)
     if of_lanes := _largest(config.selfplay.lanes, plan.devices, most_lanes):
         raise ValueError(
             f"selfplay.lanes: got {config.selfplay.lanes}, which {shown}; expected at most {of_lanes}"
             " (or a shorter replay.plies, or fewer search.simulations)"
         )
-    room_to_learn = left - kept_by_lane * lanes
-    most_samples = (room_to_learn - need.gradients) * samples / need.activations if need.change <= room_to_learn else 0
-    if of_batch := _largest(config.learner.batch, plan.devices, most_samples):
+    if of_batch := largest_batch(left - kept_by_lane * lanes):
         raise ValueError(f"learner.batch: got {config.learner.batch}, which {shown}; expected at most {of_batch}")
     half_lanes = _largest(config.selfplay.lanes, plan.devices, left / 2 / (kept_by_lane + searched_by_lane))
-    most_samples = (left / 2 - need.gradients) * samples / need.activations if need.change <= left / 2 else 0
-    half_batch = _largest(config.learner.batch, plan.devices, most_samples)
+    half_batch = largest_batch(left / 2)
     if half_lanes and half_batch:
         raise ValueError(
             f"selfplay.lanes and learner.batch: got {config.selfplay.lanes} and {config.learner.batch}, which {shown};"

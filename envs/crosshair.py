@@ -250,26 +250,20 @@ class Crosshair(Game):
         grid = self.grid
         toward = [back for _, back in self._steps]  # squares whose neighbour in that direction is in a set
         pinches = [beside(theirs & beside(mine)) for beside in toward]
-        cuts, again = [grid.empty()] * 4, grid.empty()
-        corners = {
-            frozenset((v, h)): toward[v](toward[h](mine)) & toward[v](theirs) & toward[h](theirs)
-            for v, h in itertools.product((0, 1), (2, 3))
-        }
-        for directions, corner in corners.items():
-            for direction in directions:
-                pinched = functools.reduce(Bits.__or__, (pinches[d] for d in directions))
-                cuts[direction] = cuts[direction] | (corner & ~pinched)
-        for direction, cut in enumerate(cuts):
-            # The stone that has changed colour there makes a checkerboard with a corner further on.
-            further = functools.reduce(Bits.__or__, (c for directions, c in corners.items() if direction in directions))
-            again = again | (cut & toward[direction](further))
+        cuts, further, again = [grid.empty()] * 4, [grid.empty()] * 4, grid.empty()
+        for vertical, horizontal in itertools.product((0, 1), (2, 3)):
+            corner = toward[vertical](toward[horizontal](mine)) & toward[vertical](theirs) & toward[horizontal](theirs)
+            cut = corner & ~(pinches[vertical] | pinches[horizontal])
+            for direction in (vertical, horizontal):
+                cuts[direction], further[direction] = cuts[direction] | cut, further[direction] | corner
+        for beside, cut, corners in zip(toward, cuts, further, strict=False):
+            again = again | (cut & beside(corners))  # the stone that turned there makes a checkerboard further on
         for pinched in pinches[4:]:  # a stone pinched along a diagonal may be half of any checkerboard
             again = again | pinched
         again = again & legal
         digits = [grid.empty()] * max(self.num_actions.bit_length(), len(pinches).bit_length())
-        for direction, pinched in enumerate(pinches):
-            flipped = pinched | cuts[direction] if direction < len(cuts) else pinched
-            carried = flipped & legal & ~again
+        for pinched, cut in itertools.zip_longest(pinches, cuts, fillvalue=grid.empty()):
+            carried = (pinched | cut) & legal & ~again
             for power in range(len(pinches).bit_length()):
                 digits[power], carried = digits[power] ^ carried, digits[power] & carried
         powers = np.arange(len(digits), dtype=np.int32)

@@ -44,11 +44,11 @@ class Tally:
     nodes: int = 0  # new nodes, in all of them; of the network alone: positions
 
     def per_second(self, number: float) -> float:
-        """Returns the rate of what was done `number` times in all calls, by the median of their times."""
-        return number / len(self.seconds) / statistics.median(self.seconds)
+        """Returns the rate of what a call does `number` times, by the median of the calls."""
+        return number / statistics.median(self.seconds)
 
     def nodes_per_second(self) -> float:
-        return self.per_second(self.nodes)
+        return self.per_second(self.nodes / len(self.seconds))
 
 
 def bench_selfplay(
@@ -128,8 +128,8 @@ def bench_selfplay(
             ),
             comparison(
                 case,
-                by_ours.per_second(asked * len(by_ours.seconds)),
-                by_mctx.per_second(asked * len(by_mctx.seconds)) if theirs else None,
+                by_ours.per_second(asked),
+                by_mctx.per_second(asked) if theirs else None,
                 f"the same self-play with mctx.{'gumbel_' if algorithm == 'gumbel' else ''}muzero_policy",
                 "simulations/s",
             ),

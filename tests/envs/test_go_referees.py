@@ -7,9 +7,7 @@ Differences between these rules and theirs, both looked for here:
 """
 
 import functools
-import os
 import re
-import shutil
 import subprocess
 
 import jax
@@ -20,8 +18,9 @@ import pytest
 from sgfmill.boards import Board as SgfmillBoard
 
 from envs.go import Go
+from tests.programs import find
 
-_GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")  # not on everybody's path
+_GNUGO = find("gnugo")
 _GNUGO_REMEMBERS = 500
 
 

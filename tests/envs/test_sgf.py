@@ -1,8 +1,6 @@
 """SGF: the grammar, and games of Go, Hex and Othello written and read, beside sgfmill, GNU Go and OpenSpiel."""
 
-import os
 import re
-import shutil
 import subprocess
 
 import pyspiel
@@ -17,8 +15,9 @@ from envs.othello import Othello
 from envs.playback import check_records
 from envs.record import GameRecord
 from envs.sgf_games import has_sgf, read_sgf, write_sgf
+from tests.programs import find
 
-GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")  # not on everybody's path
+GNUGO = find("gnugo")
 
 
 def record(game, actions, returns=None, **fields):

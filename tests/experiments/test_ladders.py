@@ -1,14 +1,13 @@
 """A ladder: an agent, and engines that play one another; once played, it is not played again."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 
 import envs
 from azjax.players import parse_player
 from experiments.ladders import GAMES, LADDERS, STEPS, Options, configuration, main
+from tests.programs import needs_gnugo
 
 
 @pytest.mark.parametrize("budget", GAMES)
@@ -28,7 +27,7 @@ def test_an_unknown_game_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (shutil.which("gnugo") or Path("/usr/games/gnugo").exists()), reason="GNU Go is not installed")
+@needs_gnugo
 def test_the_smoke_budget_plays_its_ladder_once(tmp_path, capsys):
     options = Options(match_games=2, runs=tmp_path / "runs", out=tmp_path / "out")
     assert main(options) == 0

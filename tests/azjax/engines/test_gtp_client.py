@@ -17,6 +17,7 @@ from azjax.players import make_player, parse_player
 from azjax.step import make_mesh
 from azjax.tournament import match_json
 from envs.playback import check_records
+from tests.programs import needs_gnugo
 
 GO = envs.make("go", size=3)
 LEGAL = np.array([False] + [True] * 9)  # all but A3
@@ -139,11 +140,6 @@ def test_our_illegal_move_stops_the_match(monkeypatch):
     with pytest.raises(RuntimeError, match="illegal move A3 after A3 pass"):
         play_match(GO, corner, player, games=2, mesh=make_mesh(1), opening_plies=0)
     player.close()
-
-
-needs_gnugo = pytest.mark.skipif(
-    not (shutil.which("gnugo") or Path("/usr/games/gnugo").exists()), reason="GNU Go is not installed"
-)
 
 
 @needs_gnugo

@@ -2,12 +2,10 @@
 
 import functools
 import re
-import shutil
 import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +17,7 @@ from azjax.servers.gtp import GtpServer
 from azjax.servers.turn import centipawns, seconds_for_move
 from tests.azjax.engines.conftest import Clock, Talk
 from tests.azjax.engines.gibberish import fuzz
+from tests.programs import needs_gnugo
 
 CONVERSATIONS = "basics play ko genmove turns handicap score clock leela kata interrupted".split()
 
@@ -267,11 +266,6 @@ def test_no_line_ends_the_conversation(go_talk, lines):
     fuzz(go_talk, WORDS, lines, [0, 0, 1, 1000])
     go_talk.tell("stop", "")
     assert go_talk.tell("77 protocol_version") == ["=77 2", ""]
-
-
-needs_gnugo = pytest.mark.skipif(
-    not (shutil.which("gnugo") or Path("/usr/games/gnugo").exists()), reason="GNU Go is not installed"
-)
 
 
 @needs_gnugo

@@ -7,22 +7,20 @@ that has cshogi). The clocks are long: the machine may do other things.
 import csv
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.programs import find
+
 ENGINE = f"{sys.executable} -m azjax engine"
 SECONDS = 900
 
 
 def program(name: str) -> str:
-    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/games")
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
+    return find(name) or pytest.skip(f"{name} is not installed")
 
 
 @pytest.mark.slow

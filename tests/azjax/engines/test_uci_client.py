@@ -1,6 +1,5 @@
 """Chess and shogi engines as players: their words, what goes wrong, and real games to their end."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from azjax.outside import Question
 from azjax.players import make_player
 from azjax.step import make_mesh
 from envs.playback import check_records
+from tests.programs import installed
 
 CHESS = envs.make("chess")
 FAKE = f"{sys.executable} -S -E {Path(__file__).with_name('fake_engine.py')} uci"
@@ -146,10 +146,6 @@ def test_options_as_engines_tell_them():
 def test_the_last_score_counts(line, score):
     assert last_score([line]) == score
     assert last_score(["info score cp 7", line]) == (7 if score is None else score)
-
-
-def installed(engine: str) -> bool:
-    return bool(shutil.which(engine) or shutil.which(engine, path="/usr/games"))
 
 
 @pytest.mark.slow

@@ -7,23 +7,18 @@ from the writing of its `go` or `genmove` to the reading of its move.
 
 import abc
 import dataclasses
-import shutil
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from azjax.engines.process import EngineProcess
+from tests.programs import needs_gnugo
 
 COLOURS = ("black", "white")  # of GTP
 START_SECONDS = 300.0
 MOST_PLIES, FEW_PLIES = 600, 60
-
-needs_gnugo = pytest.mark.skipif(
-    not (shutil.which("gnugo") or Path("/usr/games/gnugo").exists()), reason="GNU Go is not installed"
-)
 
 
 @dataclasses.dataclass(frozen=True)

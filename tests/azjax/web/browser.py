@@ -33,11 +33,6 @@ FLAGS = """
 """.split()
 
 
-def installed(program: str) -> bool:
-    """Returns whether an engine is there, on PATH or where Debian puts it."""
-    return bool(shutil.which(program) or shutil.which(program, path="/usr/games"))
-
-
 @contextlib.contextmanager
 def serving(folder: Path, *words: str) -> Generator[str]:
     """`azjax serve` in a folder; yields its address."""

@@ -17,7 +17,6 @@ from tests.azjax.web.browser import (
     chromium,
     complaints,
     focused,
-    installed,
     needs_chromium,
     phone,
     press,
@@ -30,6 +29,7 @@ from tests.azjax.web.browser import (
     walk,
 )
 from tests.pages import write_block
+from tests.programs import installed
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 

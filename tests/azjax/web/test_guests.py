@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from azjax.web.app import make_app
 from azjax.web.guests import Guests
 from azjax.web.roster import Roster
-from tests.azjax.web.browser import installed
+from tests.programs import installed
 
 FAKE = Path(__file__).parents[1] / "engines" / "fake_engine.py"
 ENGINE = f"gtp:{sys.executable} -S -E {FAKE} gtp"
