@@ -22,6 +22,8 @@ PEER_SECONDS = 15.0
 
 NAMES: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
+NOTHING_SAVED = "stopped before the first step; nothing was to be saved"
+
 _ADDRESS = re.compile(
     r"(?P<address>([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})),(?P<index>[0-9]{1,6})/(?P<count>[0-9]{1,6})"
 )
@@ -85,7 +87,8 @@ def launch(count: int, words: Sequence[str]) -> int:
 
 def _wait(processes: Sequence[subprocess.Popen], caught: Sequence[int]) -> int:
     failed, since = 0, 0.0
-    if caught:  # before there was a process to tell
+    if caught:  # while the processes were being started
+        _say(NOTHING_SAVED)
         return 128 + caught[0]
     while any(process.poll() is None for process in processes):
         time.sleep(0.1)
@@ -93,7 +96,7 @@ def _wait(processes: Sequence[subprocess.Popen], caught: Sequence[int]) -> int:
         if bad and not since:
             (failed, code), since = bad[0], time.monotonic()
             if caught and code == -signal.SIGTERM:  # which JAX takes over once the processes have met
-                _say("stopped before the first step; nothing was to be saved")
+                _say(NOTHING_SAVED)
                 break
             if not caught:
                 how = f"signal {-code}" if code < 0 else f"status {code}"

@@ -21,6 +21,7 @@ from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig, to_json
 from azjax.evaluation import check_anchors, finish_run, rate_against_anchors
 from azjax.interrupt import Interrupted, Signals
+from azjax.launch import NOTHING_SAVED
 from azjax.learner import all_finite
 from azjax.metrics import MetricsLog, Totals
 from azjax.network import num_parameters
@@ -114,7 +115,7 @@ def train(config: RunConfig, directory: Path) -> int:
             return 0
         progress.say(f"{'resuming' if run.exists() else 'new run'}: {run.path}, {config.game}, {config.steps} steps")
         progress.doing("compiling")
-        signals.nothing_to_save = "stopped before the first step; nothing was to be saved"
+        signals.nothing_to_save = NOTHING_SAVED
         with hosts.together():
             check_anchors(game, config)
             resolved = resolve(config, game)

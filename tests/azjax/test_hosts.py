@@ -82,6 +82,21 @@ def test_a_process_that_fails_ends_the_others_and_its_status_is_the_launchers(mo
     assert capfd.readouterr().err == "azjax: process 1 of 2 ended with status 7\n"
 
 
+def test_a_signal_while_the_processes_are_being_started_is_told_and_ends_them(monkeypatch, capfd):
+    real = subprocess.Popen
+
+    def popen(command, **k):
+        process = real([sys.executable, "-c", "import time; time.sleep(60)"], **k)
+        signal.raise_signal(signal.SIGTERM)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    assert launch.launch(1, ["train", "hex"]) == 143
+    told, ended = capfd.readouterr().err.splitlines()
+    assert told.startswith("azjax: SIGTERM: the run saves and stops when ")
+    assert ended == "azjax: stopped before the first step; nothing was to be saved"
+
+
 def environment() -> dict[str, str]:
     # Tests run with a pool of 32 threads for eight devices; these processes have one device each.
     return {name: value for name, value in os.environ.items() if name != "PJRT_NPROC"}

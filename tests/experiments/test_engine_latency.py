@@ -1,6 +1,7 @@
 """What is timed of an engine's answers, and what is told of it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_without_a_run_nothing_is_measured():
 
 @pytest.mark.slow
 def test_a_run_of_go_is_timed(tmp_path, capsys):
-    run = write_run(make_agent("go,size=5"), tmp_path / "run")
+    run = Path(write_run(make_agent("go,size=5"), tmp_path / "run"))
     assert main(Options(gtp=run, samples=2, starts=1, out=tmp_path / "out")) == 0
     rows = json.loads((tmp_path / "out" / "results.json").read_text())["rows"]
     assert {one["what"]: one["samples"] for one in rows} == {
