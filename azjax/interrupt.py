@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM of a run: noticed between steps and in the middle of a match, answered with a checkpoint.
+"""SIGINT, SIGTERM and SIGHUP of a run: noticed between steps and in the middle of a match, answered with a checkpoint.
 
 One process has handlers of its own, which set a flag. Of several processes JAX owns SIGTERM: it tells all of them, and
 they agree on a point of the run that each still has to reach, so that all save the same state.
@@ -15,6 +15,7 @@ import jax
 from jax.experimental import multihost_utils
 
 from azjax import hosts
+from azjax.launch import leave_terminal, stopping_signals
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Signals:
 
     def __enter__(self) -> "Signals":
         # JAX's own handler of SIGTERM must stay where there are several processes.
-        numbers = (signal.SIGINT,) if self._several else (signal.SIGINT, signal.SIGTERM)
+        numbers = [number for number in stopping_signals() if not self._several or number != signal.SIGTERM]
         self._old = {number: signal.signal(number, self._handle) for number in numbers}
         return self
 
@@ -52,6 +53,8 @@ class Signals:
 
     def _handle(self, number: int, frame: Any) -> None:
         del frame
+        if number == signal.SIGHUP:
+            leave_terminal()
         if self._number or (self.nothing_to_save and not self._several):
             said = self.nothing_to_save or "stopped at once by a second signal"
             os.write(2, f"azjax: {said}\n".encode())

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -20,7 +21,8 @@ from typing import Any
 PEER_SECONDS = 15.0
 """Processes that have lost a peer end by themselves within this time; afterwards the launcher ends them."""
 
-NAMES: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+NAMES: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+"""The signals that stop a run once its state is saved. A terminal that is closed, its connection too, sends SIGHUP."""
 
 NOTHING_SAVED = "stopped before the first step; nothing was to be saved"
 
@@ -85,6 +87,19 @@ def launch(count: int, words: Sequence[str]) -> int:
             process.wait()
 
 
+def stopping_signals() -> list[int]:
+    """Returns the signals that are to stop a run: SIGHUP is not among them where `nohup` has it ignored."""
+    return [number for number in NAMES if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+
+
+def leave_terminal() -> None:
+    """After SIGHUP: what was to be written to the terminal, where every write now fails, goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        if stat.S_ISCHR(os.fstat(stream).st_mode):
+            os.dup2(nowhere, stream)
+
+
 def _wait(processes: Sequence[subprocess.Popen], caught: Sequence[int]) -> int:
     failed, since = 0, 0.0
     if caught:  # while the processes were being started
@@ -95,7 +110,7 @@ def _wait(processes: Sequence[subprocess.Popen], caught: Sequence[int]) -> int:
         bad = [(index, code) for index, process in enumerate(processes) if (code := process.poll())]
         if bad and not since:
             (failed, code), since = bad[0], time.monotonic()
-            if caught and code == -signal.SIGTERM:  # which JAX takes over once the processes have met
+            if caught and -code in (signal.SIGTERM, signal.SIGHUP):  # it had no handlers yet
                 _say(NOTHING_SAVED)
                 break
             if not caught:
@@ -116,18 +131,20 @@ def _handing_on(processes: Sequence[subprocess.Popen]) -> Generator[list[int]]:
 
     def handle(number: int, frame: Any) -> None:
         del frame
+        if number == signal.SIGHUP:
+            leave_terminal()
         if caught:
             for process in processes:
                 process.kill()
             _say("stopped at once by a second signal")
         else:
             for process in processes[:1]:
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGHUP if number == signal.SIGHUP else signal.SIGTERM)
             what = "the step or ply in progress is done (before the first step: once it is compiled)"
             _say(f"{NAMES[number]}: the run saves and stops when {what}; a second signal ends it at once")
         caught.append(number)
 
-    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    old = {number: signal.signal(number, handle) for number in stopping_signals()}
     try:
         yield caught
     finally:

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import json
 import os
-import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ from azjax.checkpoint import Checkpoints
 from azjax.config import RunConfig, to_json
 from azjax.evaluation import check_anchors, finish_run, rate_against_anchors
 from azjax.interrupt import Interrupted, Signals
-from azjax.launch import NOTHING_SAVED
+from azjax.launch import NAMES, NOTHING_SAVED
 from azjax.learner import all_finite
 from azjax.metrics import MetricsLog, Totals
 from azjax.network import num_parameters
@@ -88,7 +87,7 @@ def train(config: RunConfig, directory: Path) -> int:
     """Runs to the end of `config`, from where the directory's run stopped or from the beginning.
 
     Returns:
-      0 when finished, 130 or 143 after Ctrl-C or SIGTERM (the state is saved).
+      0 when finished, 130, 143 or 129 after Ctrl-C, SIGTERM or SIGHUP (the state is saved).
 
     Raises:
       ValueError: the configuration is wrong, or differs from the run's in what trains.
@@ -191,9 +190,9 @@ class _Trainer:
             return 0
         number = self.signals.caught()
         self.checkpoints.wait()
-        name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
         said = f"step {done} is saved" if done else "nothing was to be saved"
-        self.progress.say(f"{name}: {said}; resume with: azjax train {self.config.game} --resume {self.run.path}")
+        resume = f"azjax train {self.config.game} --resume {self.run.path}"
+        self.progress.say(f"{NAMES[number]}: {said}; resume with: {resume}")
         return 128 + number
 
     def _start(self) -> RunState:

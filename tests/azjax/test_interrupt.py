@@ -1,7 +1,9 @@
 """Signals: noticed in the middle of what can be done again, and answered within seconds."""
 
 import contextlib
+import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -21,7 +23,7 @@ def to_self(number, after=0.0):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_kept_and_the_old_handler_comes_back(number):
     before = signal.getsignal(number)
     with Signals() as signals:
@@ -130,3 +132,38 @@ def test_a_run_that_is_signalled_saves_within_15_seconds_and_says_how_to_go_on(t
     name = {130: "Ctrl-C", 143: "SIGTERM"}[status]
     assert last == f"{name}: step {step} is saved; resume with: azjax train tic_tac_toe --resume {directory}"
     assert step % 3 == 0 or during == "training"  # a match is played after every third
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hosts", [(), ("--hosts", "local:2")], ids=["one process", "two"])
+def test_a_run_whose_terminal_is_closed_saves_its_newest_step(tmp_path, hosts):
+    directory = tmp_path / "run"
+    command = [sys.executable, "-m", "azjax", "train", "tic_tac_toe", "--preset", "smoke", "--out", str(directory)]
+    command += ["--search.simulations", "4", "--steps", "100000", "--checkpoint.every", "100000", *hosts]
+    environment = {name: value for name, value in os.environ.items() if name != "PJRT_NPROC"}
+    terminal, its_end = pty.openpty()
+    # The leader of a session is told of the end of the terminal that it was the first to open.
+    at_terminal = ["sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(its_end), *command]
+    process = subprocess.Popen(at_terminal, env=environment, start_new_session=True)
+    said, deadline = b"", time.monotonic() + 300
+    while b"step " not in said and time.monotonic() < deadline:
+        said += os.read(terminal, 4096)
+    os.close(its_end)
+    time.sleep(0.5)
+    os.close(terminal)  # as a closed window or a lost connection does
+    assert process.wait(timeout=60) == 129, said.decode()
+    rows = (directory / "metrics.jsonl").read_text().splitlines()
+    assert Checkpoints(directory / "checkpoints").saved_steps() == [json.loads(rows[-1])["step"]]
+
+
+def test_nohup_keeps_a_run_from_being_stopped_with_its_terminal():
+    process = subprocess.Popen(["nohup", sys.executable, "-c", ENDS, ""], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with contextlib.closing(process.stdout):
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.kill()
+        process.wait()
