@@ -88,6 +88,8 @@ class Thinker:
         self._config, self._wave = search, wave
         self._search = self._new_search()
         self._step, self._legal, self._over = map(jax.jit, (game.step, game.legal_action_mask, game.terminated))
+        # Of chess and shogi: what can be moved before any rule that ends the game.
+        self._moves = jax.jit(game.moves) if hasattr(game, "moves") else None
         self._states: list[State] = [game.init(jax.random.key(0))]
         self._actions: list[int] = []
         self._words: list[str] = []
@@ -175,8 +177,7 @@ class Thinker:
 
     def any_move(self) -> str | None:
         """Returns a move of a position that is over, where there is one all the same, as where nobody can mate."""
-        moves = getattr(self.game, "moves", None)  # of chess and shogi: before any rule that ends the game
-        legal = np.flatnonzero(moves(self.state)) if moves is not None else []
+        legal = np.flatnonzero(self._moves(self.state)) if self._moves is not None else []
         return self.game.move_name(self.state, int(legal[0])) if len(legal) else None
 
     @property
@@ -196,13 +197,16 @@ class Thinker:
         self._go_to_root()
         self._search.grow(2)
         # What a move needs: its line by name, the position after it, the tree below it; and what a position needs that
-        # comes as text, or in which the rules have ended the game: op by op, chess compiles for more than a second.
+        # comes as text, or that the rules or mate have ended, or some of whose moves alone are asked for: op by op,
+        # chess compiles for more than a second.
         best = self._search.look().action
         word, _ = self._names([best, best])
         _ = self.to_move
         self._going_on(self._step(self.state, jnp.int32(self._parsed(self.state, word, "move"))))
         self._without_past(self.state)
+        self.any_move()
         self._search.advance(best)
+        self._search.start(self.state, self._seed, [best])
         self._root = None
 
     def place(self, start: str | None, words: Sequence[str]) -> None:

@@ -164,9 +164,7 @@ class TreeSearch:
         self._rng_key, key = jax.random.split(jax.random.key(seed))
         tree, self._used = self._plant(self._params, key, state), 1
         if only is not None:
-            kept = np.isin(self._table(tree)[ROOT], list(only))
-            logits = mask_logits(tree.prior_logits[ROOT, 0], jnp.asarray(kept))
-            tree = tree._replace(prior_logits=tree.prior_logits.at[ROOT, 0].set(logits))
+            tree = _restricted(tree, np.isin(self._table(tree)[ROOT], list(only)))
         self._tree = tree
         self._extra = self._rule.extra(jax.random.fold_in(key, 1), tree.prior_logits[ROOT])
 
@@ -307,6 +305,13 @@ def _line(table: np.ndarray, children: np.ndarray, visits: np.ndarray, edge: int
         if node == NO_NODE or not visits[node].any():
             return tuple(line)
         edge = int(np.argmax(visits[node]))
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _restricted(tree: GrowingTree, kept: jax.Array) -> GrowingTree:
+    """Returns the tree of one game with all moves of the root illegal that are not in `kept` bool[W]."""
+    logits = mask_logits(tree.prior_logits[ROOT, 0], kept)
+    return tree._replace(prior_logits=tree.prior_logits.at[ROOT, 0].set(logits))
 
 
 def _rerooted(tree: GrowingTree, root: int, used: int) -> tuple[GrowingTree, int]:

@@ -130,13 +130,23 @@ START = {
 }
 
 
+MATE = {
+    "uci": "startpos moves f2f3 e7e5 g2g4 d8h4",
+    "usi": "sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1 moves G*5b",
+}
+FIRST = {"uci": "e2e4 d2d4", "usi": "7g7f 2g2f"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["uci", "usi"])
 def test_nothing_is_left_to_compile_when_it_is_ready(protocol, request):
-    """It would be on the clock: also where the rules have ended the game, and at a position that comes as text."""
+    """It would be on the clock: also where the rules have ended the game, or mate has, at a position that comes as
+    text, for some of the moves."""
     run = request.getfixturevalue({"uci": "chess_run", "usi": "shogi_run"}[protocol])
     go, lines = "go nodes 3", ["isready", f"position startpos moves {REPEATED[protocol]}"]
-    lines += [go, f"position {START[protocol]}", go, f"position startpos moves {REPEATED[protocol]}", go, "quit"]
+    lines += [go, f"position {START[protocol]}", go, f"position startpos moves {REPEATED[protocol]}", go]
+    lines += [f"position {MATE[protocol]}", go, "position startpos", f"{go} searchmoves {FIRST[protocol]}"]
+    lines += ["setoption name MultiPV value 3", go, "quit"]
     done = subprocess.run(
         [sys.executable, "-m", "azjax", "engine", protocol, "--run", run],
         input="\n".join(lines),
@@ -147,7 +157,7 @@ def test_nothing_is_left_to_compile_when_it_is_ready(protocol, request):
         env=os.environ | {"JAX_LOG_COMPILES": "1"},
     )
     before, _, after = done.stdout.partition("readyok\n")
-    assert "Compiling" in before and after.count("bestmove") == 3
+    assert "Compiling" in before and after.count("bestmove") == 6
     assert [line for line in after.splitlines() if "Compiling" in line] == []
 
 
