@@ -289,7 +289,8 @@ class RunConfig:
     steps: int = 100
     """Length of the run; a step is `selfplay.plies` moves in every lane, then `learner.updates` updates."""
     devices: int = 0
-    """Devices the step runs on; 0: all accelerators, or one virtual CPU device for each core."""
+    """Devices the step runs on; 0: all accelerators, or one virtual CPU device for each core, as far as lanes and batch
+    divide by them."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)

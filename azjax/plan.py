@@ -90,6 +90,7 @@ class Plan:
     bytes: Bytes
     work: Work
     checkpoint_bytes: int  # of all devices
+    idle: int  # devices beside these that are left out, see `usable_devices`
 
     @property
     def fits(self) -> bool:
@@ -102,6 +103,7 @@ class Plan:
             "game": self.config.game,
             "preset": self.config.preset,
             "devices": self.devices,
+            "idle_devices": self.idle,
             "device_kind": self.device_kind,
             "bytes": dataclasses.asdict(self.bytes) | {"total": self.bytes.total},
             "device_bytes": self.device_bytes,
@@ -112,6 +114,12 @@ class Plan:
         }
 
 
+def usable_devices(config: RunConfig, devices: int) -> int:
+    """Returns how many of `devices` a run uses that does not say it: the most that lanes and batch divide by."""
+    both = math.gcd(config.selfplay.lanes, config.learner.batch)
+    return next(number for number in range(devices, 0, -1) if both % number == 0)
+
+
 def make_plan(config: RunConfig, game: Game, num_devices: int = 1, on: Accelerators | None = None) -> Plan:
     """Adds up the shapes of a run. Compiles and allocates nothing.
 
@@ -119,17 +127,18 @@ def make_plan(config: RunConfig, game: Game, num_devices: int = 1, on: Accelerat
       config: the run.
       game: its rules.
       num_devices: devices that lanes and batch are split over.
-      on: devices in the place of this machine's.
+      on: devices in the place of this machine's, as many of them as a run would use.
 
     Raises:
       ValueError: a game does not fit into the replay, or the network does not fit the game.
     """
-    device = jax.local_devices()[0]
+    device, there = jax.local_devices()[0], len(jax.devices())
     if on is None:
         # On CPU the devices of a machine share its memory.
         memory = device_memory(device) // (num_devices if device.platform == "cpu" else 1)
         on = Accelerators(num_devices, device.device_kind, memory)
-    num_devices = on.count
+    else:
+        num_devices, there = config.devices or usable_devices(config, on.count), on.count
     if config.search.dirichlet_alpha is None:  # a number that no shape depends on
         config = dataclasses.replace(config, search=dataclasses.replace(config.search, dirichlet_alpha=1.0))
     lanes, samples = (math.ceil(n / num_devices) for n in (config.selfplay.lanes, config.learner.batch))
@@ -166,6 +175,7 @@ def make_plan(config: RunConfig, game: Game, num_devices: int = 1, on: Accelerat
         ),
         checkpoint_bytes=config.selfplay.lanes * (num_bytes(state.lanes) + num_bytes(state.replay))
         + num_bytes((state.learner, state.best)),
+        idle=0 if config.devices else there - num_devices,
     )
 
 
@@ -236,6 +246,11 @@ def plan_table(plan: Plan) -> Table:
         + f"\n{steps:,} steps: {steps * work.positions:,} positions, {steps * work.simulations:,} simulations,"
         + f" {steps * work.samples:,} samples"
     )
+    if plan.idle:
+        caption += (
+            f"\nonly {plan.devices} of {plan.devices + plan.idle} devices used: selfplay.lanes"
+            f" {plan.config.selfplay.lanes} and learner.batch {plan.config.learner.batch} are multiples of no more"
+        )
     title = f"{plan.config.game}, {plan.config.preset}"
     table = Table(box=box.SIMPLE_HEAD, title=title, caption=caption, caption_justify="left", pad_edge=False)
     table.add_column("on each device")

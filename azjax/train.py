@@ -24,7 +24,7 @@ from azjax.launch import NAMES, NOTHING_SAVED
 from azjax.learner import all_finite
 from azjax.metrics import MetricsLog, Totals
 from azjax.network import num_parameters
-from azjax.plan import check_fits, make_plan, plan_table
+from azjax.plan import check_fits, make_plan, plan_table, usable_devices
 from azjax.players import LoadedRun, run_player
 from azjax.progress import Progress, count, duration
 from azjax.resume import is_finished, read_metadata, refuse_changes, refuse_others
@@ -77,10 +77,7 @@ def choose_devices(config: RunConfig) -> int:
         if config.devices not in (0, most):
             raise ValueError(f"devices: got {config.devices}, expected {most}, all of {jax.process_count()} processes")
         return most
-    if config.devices:
-        return config.devices
-    fits = (n for n in range(most, 0, -1) if config.selfplay.lanes % n == 0 and config.learner.batch % n == 0)
-    return next(fits)
+    return config.devices or usable_devices(config, most)
 
 
 def train(config: RunConfig, directory: Path) -> int:

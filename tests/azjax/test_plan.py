@@ -271,3 +271,27 @@ def test_a_plan_for_devices_that_are_not_here_and_its_refusal(capsys):
     assert json.loads(out)["fits"] is False
     most = int(re.search(r"selfplay.lanes: got 67108864, .* expected at most (\d+)", err).group(1))
     assert main([*argv, "--selfplay.lanes", str(most), "--search.simulations", "4"]) == 0
+
+
+def test_devices_that_lanes_and_batch_do_not_divide_by_are_told_of(capsys):
+    argv = [
+        "plan",
+        "tic_tac_toe",
+        "--preset",
+        "smoke",
+        "--on",
+        "v5e-8",
+        "--selfplay.lanes",
+        "36",
+        "--learner.batch",
+        "24",
+    ]
+    assert main([*argv, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["devices"], plan["idle_devices"]) == (6, 2)
+    assert main(argv) == 0
+    told = "only 6 of 8 devices used: selfplay.lanes 36 and learner.batch 24 are multiples of no more"
+    assert told in capsys.readouterr().out
+    assert main([*argv, "--devices", "4"]) == 0
+    out = capsys.readouterr().out
+    assert "4 x TPU v5e" in out and "devices used" not in out
