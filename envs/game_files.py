@@ -37,7 +37,8 @@ def check_format(path: Path, formats: Iterable[str] = FORMATS) -> str:
     """
     suffix = path.suffix.lower()
     if suffix not in formats:
-        raise ValueError(f"{path}: got the format {suffix or 'without a name'}, expected {' or '.join(formats)}")
+        got = f"the format {suffix}" if suffix else "a name without a format"
+        raise ValueError(f"{path}: got {got}, expected a file's name that ends in {' or '.join(formats)}")
     return suffix
 
 

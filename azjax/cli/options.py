@@ -113,7 +113,8 @@ class Play:
     simulations: Optional = None
     """Of the agent's search, and of hints; the run's own when left out."""
     record: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Add the game to this file, .jsonl, .sgf (Go, Hex, Othello) or .pgn (chess), even when it is left early."""
+    """Add the game to this file, .jsonl, .sgf (Go, Hex, Othello), .pgn (chess), .kif or .usi (shogi), even when it
+    is left early."""
     seed: int = 0
     """Of the opponent's random choices."""
 

@@ -50,7 +50,8 @@ class Match:
     sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
     """Stop as soon as it is decided whether A is ELO0 or ELO1 stronger (errors of 5 %), at the latest after GAMES."""
     out: Directory = None
-    """Write match.json and the games, games.jsonl and where the game has it games.sgf or .pgn, into this directory."""
+    """Write match.json and the games, games.jsonl and in the formats that the game has (.sgf, .pgn, .kif), into this
+    directory."""
     json: Json = False
     """Print one JSON object."""
 
@@ -186,7 +187,7 @@ class Analyze:
     position: Annotated[str | None, arg(metavar="TEXT")] = None
     """A position in the game's own notation, where it has one (FEN, SFEN)."""
     record: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Review a recorded game (.jsonl, .sgf, .pgn): value and mistakes, ply by ply."""
+    """Review a recorded game (.jsonl, .sgf, .pgn, .kif, .usi): value and mistakes, ply by ply."""
     number: int = 1
     """Which game of the file, from 1."""
     wins: Optional = None

@@ -120,7 +120,7 @@ BAD = [
     ("match tic_tac_toe random uct:99999999999999999999", "at most 2147483646"),
     ("match tic_tac_toe random uct:99999999", "search: got 99999999 simulations of"),
     ("rate --games nowhere.sgf", "got nowhere.sgf: No such file or directory, expected one that is there"),
-    ("rate --games ²", "²: got the format without a name"),
+    ("rate --games ²", "²: got a name without a format"),
     ("rate --games=nowhere/games.jsonl", "got nowhere/games.jsonl: No such file or directory"),
     ("rate tic_tac_toe random uct:4 --simulations 99999999999999999999", "--simulations: got 9999"),
     ("play tic_tac_toe --opponent random --record nowhere/x.jsonl", "got nowhere/x.jsonl: No such file or directory"),
@@ -491,7 +491,7 @@ def test_a_game_without_a_move_leaves_no_new_file(tmp_path, monkeypatch):
 def test_where_play_cannot_write_is_told_before_the_game(tmp_path, capsys):
     argv = ["play", "tic_tac_toe", "--opponent", "random", "--record"]
     assert main([*argv, str(tmp_path / "game.sgf")]) == 2
-    assert "game.sgf: got the format .sgf, expected .jsonl" in capsys.readouterr().err
+    assert "game.sgf: got the format .sgf, expected a file's name that ends in .jsonl" in capsys.readouterr().err
     assert main([*argv, str(tmp_path / "none/game.jsonl")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
 

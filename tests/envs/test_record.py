@@ -145,11 +145,13 @@ def test_files(tmp_path, name):
 def test_which_formats_a_game_has(tmp_path):
     assert formats_of(GAME) == (".jsonl",) and formats_of(Go(5)) == (".jsonl", ".sgf")
     assert formats_of(Chess(max_plies=9)) == (".jsonl", ".pgn")
-    with pytest.raises(ValueError, match=r"x\.txt: got the format \.txt, expected \.jsonl or \.sgf or \.pgn"):
+    with pytest.raises(
+        ValueError, match=r"x\.txt: got the format \.txt, expected a file's name that ends in \.jsonl or \.sgf or \.pgn"
+    ):
         read_games(tmp_path / "x.txt")
-    with pytest.raises(ValueError, match=r"x\.sgf: got the format \.sgf, expected \.jsonl$"):
+    with pytest.raises(ValueError, match=r"x\.sgf: got the format \.sgf, expected a file's name that ends in \.jsonl$"):
         check_format(tmp_path / "x.sgf", formats_of(GAME))
-    with pytest.raises(ValueError, match=r"games: got the format without a name, expected"):
+    with pytest.raises(ValueError, match=r"games: got a name without a format, expected"):
         check_format(tmp_path / "games")
     with pytest.raises(FileNotFoundError):
         read_games(tmp_path / "none.sgf")
