@@ -42,4 +42,4 @@ def parse_devices(word: str) -> Accelerators:
             return Accelerators(number // each, f"TPU {generation}", gibibytes * 2**30)
     if match := re.fullmatch(r"(?:([1-9]\d{0,4})x)?([1-9]\d{0,4})GB", word):
         return Accelerators(int(match[1] or 1), f"{match[2]} GB device", int(match[2]) * 10**9)
-    raise ValueError(f"--on: got {word!r}, expected a type of TPU ({', '.join(_TPU)}-N), or devices such as 2x80GB")
+    raise ValueError(f"--on: got {word!r}, expected a type of TPU ({'-N, '.join(_TPU)}-N), or devices such as 2x80GB")

@@ -10,11 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.expansion import check_no_chance, expand, facts, in_chunks, rows, size
-from envs.core import Game, State
+from azjax.expansion import check_no_chance, expand, facts, in_chunks, joined, rows, size
+from envs.core import Game, State, state_bytes
 
 MOST_POSITIONS = 2_000_000
-"""Of a game that is solved: more take minutes and gigabytes, for a layer's moves are made all at once."""
+"""Of a game that is solved: more take minutes."""
+MOST_BYTES = 2**30
+"""Of all positions of a game: of one whose states are large, fewer than MOST_POSITIONS are looked at."""
+PART = 2**16
+"""Moves made at a time: Go 9 x 9 has 42 million of three plies, whose positions would be 70 GB."""
 
 
 class Solution(NamedTuple):
@@ -29,7 +33,7 @@ def solve(game: Game, most_positions: int = MOST_POSITIONS) -> Solution:
     """Returns the value of every position that can be reached; a game cut off by `max_plies` counts as a draw.
 
     Raises:
-      ValueError: the game has dice, or more than `most_positions` positions.
+      ValueError: the game has dice, or more positions than `most_positions` or than MOST_BYTES hold.
     """
     return solve_from(
         game, jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init(jax.random.key(0))), most_positions
@@ -74,23 +78,40 @@ class _Layer(NamedTuple):
 def _layers(game: Game, states: State, most_positions: int) -> list[_Layer]:
     layers: list[_Layer] = []
     hashes = position_hashes(game, states)
-    number = 0
+    most = min(most_positions, MOST_BYTES // state_bytes(game))
+    number = size(states)
     while True:
-        number += size(states)
-        if number > most_positions:
-            raise ValueError(
-                f"solver: got {game.id}, which has more than {most_positions:,} positions; expected a smaller game"
-            )
         seen = facts(game, states)
         if not seen.legal.any():
             nothing = np.zeros(0, int)
             return [*layers, _Layer(hashes, seen.mover, seen.returns, nothing, nothing, nothing > 0)]
-        found = expand(game, states, seen.legal)
-        keys, first, child = np.unique(position_hashes(game, found.states), return_index=True, return_inverse=True)
-        states = rows(found.states, first)
-        same_mover = seen.mover[found.parent] == facts(game, states).mover[child]
-        layers.append(_Layer(hashes, seen.mover, seen.returns, found.parent, child, same_mover))
+        made, parents, found, arrived, keys = [], [], [], [], np.zeros(0, np.uint64)
+        for part in _parts(seen.legal):
+            moved = expand(game, rows(states, part), seen.legal[part])
+            made.append(position_hashes(game, moved.states))
+            parents.append(part[moved.parent])
+            different, first = np.unique(made[-1], return_index=True)
+            new = np.searchsorted(keys, different, "left") == np.searchsorted(keys, different, "right")
+            found.append(rows(moved.states, first[new]))
+            arrived.append(different[new])
+            keys = np.sort(np.concatenate([keys, arrived[-1]]), kind="stable")
+            if number + len(keys) > most:
+                raise ValueError(
+                    f"solver: got {game.id}, which has more than {most:,} positions; expected a smaller game"
+                )
+        states = rows(joined(found), np.argsort(np.concatenate(arrived)))
+        number += len(keys)
+        parent, child = np.concatenate(parents), np.searchsorted(keys, np.concatenate(made))
+        same_mover = seen.mover[parent] == facts(game, states).mover[child]
+        layers.append(_Layer(hashes, seen.mover, seen.returns, parent, child, same_mover))
         hashes = keys
+
+
+def _parts(legal: np.ndarray) -> list[np.ndarray]:
+    """Returns the positions that have moves, bool[N, A], in parts of about PART moves."""
+    going = np.flatnonzero(legal.any(1))
+    ends = np.cumsum(legal[going].sum(1)) // PART
+    return np.split(going, np.flatnonzero(np.diff(ends)) + 1)
 
 
 def position_hashes(game: Game, states: State) -> np.ndarray:

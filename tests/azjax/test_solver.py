@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from azjax import solver
 from azjax.arena import play_match
 from azjax.expansion import expand, facts, random_positions, row_bytes, rows, size
 from azjax.players import make_player
@@ -14,6 +15,7 @@ from azjax.solver import action_values, look_up, position_hashes, solve, solve_f
 from azjax.step import make_mesh
 from azjax.tactics import wins_in_one
 from envs.backgammon import Backgammon
+from envs.core import state_bytes
 from envs.crosshair import Crosshair
 from envs.hex import Hex
 from envs.tic_tac_toe import GAME
@@ -156,6 +158,25 @@ def test_the_solver_never_loses_at_tic_tac_toe():
 def test_what_cannot_be_solved_is_refused(game, word, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         make_player(game, word, lambda directory, step: None)
+
+
+def test_a_layer_made_in_parts_is_the_same(solution, monkeypatch):
+    monkeypatch.setattr(solver, "PART", 100)
+    start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], GAME.init(jax.random.key(0)))
+    jax.tree.map(np.testing.assert_array_equal, solve_from(GAME, start), solution)
+
+
+def test_a_layer_that_is_too_large_is_not_made_to_its_end(monkeypatch):
+    made = []
+    monkeypatch.setattr(solver, "PART", 500)
+    monkeypatch.setattr(solver, "expand", lambda *given: made.append(expand(*given)) or made[-1])
+    game = Hex(swap=False)  # 121 positions after a move, 14,520 moves more
+    with pytest.raises(ValueError, match=r"solver: got hex,swap=false, which has more than 1,000 positions"):
+        solve(game, 1000)
+    assert len(made[0].parent) == 121 and sum(len(part.parent) for part in made) < 2000
+    monkeypatch.setattr(solver, "MOST_BYTES", 99 * state_bytes(game) + 1)
+    with pytest.raises(ValueError, match=r"more than 99 positions"):
+        solve_from(game, rows(made[0].states, slice(0, 1)))
 
 
 def test_a_game_that_is_too_large_is_refused():
