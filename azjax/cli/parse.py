@@ -146,7 +146,8 @@ def _counted(cls: type[Command], words: list[str]) -> list[str]:
     if len(words) < len(needed):
         raise ValueError(f"got no {needed[len(words)]}, expected {' '.join(needed)}")
     if len(words) > len(places) and not any(_arity(typing.get_type_hints(cls)[p.name]) == "many" for p in places):
-        raise ValueError(f"got {words[len(places)]!r} after the last word, expected {len(places)} words at most")
+        most = f"{len(places)} word{'s' * (len(places) != 1)} at most"
+        raise ValueError(f"got {words[len(places)]!r} after the last word, expected {most}")
     return words
 
 
@@ -210,6 +211,8 @@ def _one_line(box: str) -> str:
         if kind and values:
             return f"{where}: got {values[0]!r}, expected {kind}"
         text = f"{where}: {why}" if where.startswith("--") else why  # others name the field themselves
+    if missing := re.match(r"Missing from azjax: ((--\S+) \S+)", text):
+        return f"got no {missing[2]}, expected {missing[1]}"
     choices = re.match(r"invalid choice '(.*)' for argument '(.*)'. Expected one of \((.*?),?\)", text)
     if choices:
         value, where, allowed = choices.groups()
