@@ -1,5 +1,7 @@
 """Which action a simulation takes at a node: AlphaZero's PUCT, and UCB1."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import mctx
@@ -96,18 +98,14 @@ def select_puct_by_weights(
 
 
 def select_puct(
-    rng_key: jax.Array,
-    tree: mctx.Tree,
-    node_index: jax.Array,
-    depth: jax.Array | int = 0,
-    *,
-    c_init: float,
-    c_base: float,
-    c_puct: float | None,
+    rng_key: jax.Array, tree: mctx.Tree, node_index: jax.Array, depth: jax.Array | int = 0, **constants: Any
 ) -> jax.Array:
-    """Selects the legal action int32[] with the highest PUCT score; ties go to the lowest action."""
+    """Selects the legal action int32[] with the highest PUCT score; ties go to the lowest action.
+
+    The constants are those of `puct_scores`, by name.
+    """
     weighted = tree.replace(children_prior_logits=prior_weights(tree.children_prior_logits))
-    return select_puct_by_weights(rng_key, weighted, node_index, depth, c_init=c_init, c_base=c_base, c_puct=c_puct)
+    return select_puct_by_weights(rng_key, weighted, node_index, depth, **constants)
 
 
 def select_ucb1(
