@@ -88,8 +88,8 @@ class Thinker:
         self._config, self._wave = search, wave
         self._search = self._new_search()
         self._step, self._legal, self._over = map(jax.jit, (game.step, game.legal_action_mask, game.terminated))
-        # Of chess and shogi: what can be moved before any rule that ends the game.
-        self._moves = jax.jit(game.moves) if hasattr(game, "moves") else None
+        moves = getattr(game, "moves", None)  # of chess and shogi: before any rule that ends the game
+        self._moves = jax.jit(moves) if moves is not None else None
         self._states: list[State] = [game.init(jax.random.key(0))]
         self._actions: list[int] = []
         self._words: list[str] = []

@@ -11,7 +11,16 @@ from azjax.search.chance import with_chance
 from azjax.search.gumbel import QTransform, completed_qvalues, select_gumbel_interior, select_gumbel_root
 from azjax.search.loop import search_with_root
 from azjax.search.parallel import parallel_halving
-from azjax.search.selection import first_argmax, is_illegal, mask_logits, select_puct, select_ucb1
+from azjax.search.selection import (
+    first_argmax,
+    is_illegal,
+    mask_logits,
+    prior_weights,
+    select_puct,
+    select_puct_by_weights,
+    select_ucb1,
+    weights_to_logits,
+)
 
 Implementation = Literal["azjax", "mctx"]
 """Whose loop grows the tree. mctx's is there for comparison: it lacks the stop at terminal nodes and the speed."""
@@ -80,7 +89,8 @@ def puct_policy(
     """Runs AlphaZero's search (see `select_puct` for the formula).
 
     Differs from `mctx.muzero_policy` on purpose: Q in [-1, 1] is used as it is, not rescaled among siblings; the noise
-    is drawn over legal actions alone; ties go to the lowest action; a terminal node is never searched below.
+    is drawn over legal actions alone; ties go to the lowest action; a terminal node is never searched below. The
+    result's tree has log probabilities for prior logits.
 
     Args:
       params, recurrent_fn, num_simulations, max_depth: as `search`.
@@ -102,23 +112,41 @@ def puct_policy(
     logits = mask_logits(root.prior_logits, legal)
     if dirichlet_fraction > 0:
         logits = dirichlet_noise(noise_key, logits, legal, dirichlet_fraction, dirichlet_alpha)
-    select = functools.partial(select_puct, c_init=c_init, c_base=c_base, c_puct=c_puct)
+    constants = {"c_init": c_init, "c_base": c_base, "c_puct": c_puct}
+    if has_chance:  # whose priors say more than how probable a move is
+        select_root = functools.partial(select_puct, **constants)
+        select_inside = with_chance(select_root)
+    else:
+        select_root = select_inside = functools.partial(select_puct_by_weights, **constants)
+        logits, recurrent_fn = prior_weights(logits), _weighted(recurrent_fn)
     at_root, tree = _search(
         implementation,
         params,
         search_key,
         root=root.replace(prior_logits=logits),
         recurrent_fn=recurrent_fn,
-        root_action_selection_fn=select,
-        interior_action_selection_fn=with_chance(select) if has_chance else select,
+        root_action_selection_fn=select_root,
+        interior_action_selection_fn=select_inside,
         num_simulations=num_simulations,
         max_depth=max_depth,
         invalid_actions=(~legal).astype(logits.dtype),
     )
+    if not has_chance:
+        tree = tree.replace(children_prior_logits=weights_to_logits(tree.children_prior_logits))
     visits = at_root.children_visits[:, mctx.Tree.ROOT_INDEX]
     weights = temperature_weights(visits, 1.0)
     action = sample_move(action_key, visits, legal, temperature)
     return mctx.PolicyOutput(action=action, action_weights=weights, search_tree=tree)
+
+
+def _weighted(recurrent_fn: mctx.RecurrentFn) -> mctx.RecurrentFn:
+    """Returns the model with `prior_weights` in place of its prior logits."""
+
+    def weighted(*args: Any) -> tuple[mctx.RecurrentFnOutput, Any]:
+        output, embedding = recurrent_fn(*args)
+        return output.replace(prior_logits=prior_weights(output.prior_logits)), embedding
+
+    return weighted
 
 
 def sample_move(

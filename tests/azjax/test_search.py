@@ -412,7 +412,9 @@ def test_noise_is_mixed_into_the_root_alone(dreamt_tree):
         jax.nn.softmax(jnp.asarray(clean.children_prior_logits[:, ROOT])), jax.nn.softmax(root.prior_logits), atol=1e-6
     )
     below, _ = dream.evaluate(jax.tree.map(lambda leaf: leaf[:, 1:].reshape(-1, *leaf.shape[2:]), noisy.embeddings))
-    np.testing.assert_allclose(noisy.children_prior_logits[:, 1:].reshape(-1, 9), below, atol=1e-5)
+    np.testing.assert_allclose(
+        noisy.children_prior_logits[:, 1:].reshape(-1, 9), jax.nn.log_softmax(below), rtol=1e-5, atol=1e-5
+    )
 
 
 # ---- the tree adds up

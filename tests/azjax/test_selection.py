@@ -17,6 +17,7 @@ from azjax.search import (
     temperature_weights,
 )
 from azjax.search.gumbel import completed_qvalues, considered_visits, select_gumbel_interior, select_gumbel_root
+from azjax.search.selection import prior_weights, weights_to_logits
 
 KEY = jax.random.key(0)
 GAMES = 4096
@@ -59,6 +60,21 @@ def test_puct_scores_are_those_of_the_paper():
     )
     # .1 + 2.7957677 * .5 / 4,  .2 + 2.7957677 * .3 / 2,  0 + 2.7957677 * .2
     np.testing.assert_allclose(scores, [0.4494710, 0.6193652, 0.5591535], rtol=2e-6)
+
+
+def test_weights_are_probabilities_and_tell_what_is_illegal():
+    logits = mask_logits(jnp.array([2.0 + np.log(0.6), 5.0, 2.0 + np.log(0.4)]), jnp.array([True, False, True]))
+    np.testing.assert_allclose(prior_weights(logits), [0.6, -1.0, 0.4], rtol=1e-6)
+    back = weights_to_logits(prior_weights(logits))
+    np.testing.assert_allclose(back[jnp.array([0, 2])], np.log([0.6, 0.4]), rtol=1e-6)
+    assert is_illegal(back).tolist() == [False, True, False]
+    # A probability that is too small for a float is no illegal action.
+    assert is_illegal(weights_to_logits(prior_weights(jnp.array([0.0, -200.0])))).tolist() == [False, False]
+
+
+def test_an_illegal_action_is_not_taken_where_nothing_explores():
+    logits = mask_logits(jnp.zeros(3), jnp.array([True, True, False]))
+    assert puct(np.asarray(logits), [1, 1, 0], [-0.3, -0.2, 0.0], c_puct=0.0) == 1
 
 
 def test_the_exploration_rate_grows_with_visits():
