@@ -50,8 +50,8 @@ class Match:
     sprt: Annotated[str | None, arg(metavar="ELO0,ELO1")] = None
     """Stop as soon as it is decided whether A is ELO0 or ELO1 stronger (errors of 5 %), at the latest after GAMES."""
     out: Directory = None
-    """Write match.json and the games, games.jsonl and in the formats that the game has (.sgf, .pgn, .kif, .usi), into this
-    directory."""
+    """Write match.json and the games, games.jsonl and in the formats that the game has (.sgf, .pgn, .kif, .usi), into
+    this directory."""
     json: Json = False
     """Print one JSON object."""
 
