@@ -23,8 +23,16 @@ def to_self(number, after=0.0):
         time.sleep(0.05)
 
 
+@pytest.fixture
+def hangup():
+    """SIGHUP is not ignored, as it is where the tests were started with nohup."""
+    old = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, old)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_is_kept_and_the_old_handler_comes_back(number):
+def test_a_signal_is_kept_and_the_old_handler_comes_back(number, hangup):
     before = signal.getsignal(number)
     with Signals() as signals:
         assert signals.caught() == 0
@@ -134,6 +142,16 @@ def test_a_run_that_is_signalled_saves_within_15_seconds_and_says_how_to_go_on(t
     assert step % 3 == 0 or during == "training"  # a match is played after every third
 
 
+AT_TERMINAL = """
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may have been started with nohup
+terminal = os.open(sys.argv[1], os.O_RDWR)  # a session's leader is told of the end of the first that it opens
+for stream in (0, 1, 2):
+    os.dup2(terminal, stream)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("hosts", [(), ("--hosts", "local:2")], ids=["one process", "two"])
 def test_a_run_whose_terminal_is_closed_saves_its_newest_step(tmp_path, hosts):
@@ -142,8 +160,7 @@ def test_a_run_whose_terminal_is_closed_saves_its_newest_step(tmp_path, hosts):
     command += ["--search.simulations", "4", "--steps", "100000", "--checkpoint.every", "100000", *hosts]
     environment = {name: value for name, value in os.environ.items() if name != "PJRT_NPROC"}
     terminal, its_end = pty.openpty()
-    # The leader of a session is told of the end of the terminal that it was the first to open.
-    at_terminal = ["sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(its_end), *command]
+    at_terminal = [sys.executable, "-c", AT_TERMINAL, os.ttyname(its_end), *command]
     process = subprocess.Popen(at_terminal, env=environment, start_new_session=True)
     said, deadline = b"", time.monotonic() + 300
     while b"step " not in said and time.monotonic() < deadline:
