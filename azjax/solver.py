@@ -77,11 +77,10 @@ class _Layer(NamedTuple):
 
 def _layers(game: Game, states: State, most_positions: int) -> list[_Layer]:
     layers: list[_Layer] = []
-    hashes = position_hashes(game, states)
+    hashes, seen = position_hashes(game, states), facts(game, states)
     most = min(most_positions, MOST_BYTES // state_bytes(game))
     number = size(states)
     while True:
-        seen = facts(game, states)
         if not seen.legal.any():
             nothing = np.zeros(0, int)
             return [*layers, _Layer(hashes, seen.mover, seen.returns, nothing, nothing, nothing > 0)]
@@ -91,7 +90,7 @@ def _layers(game: Game, states: State, most_positions: int) -> list[_Layer]:
             made.append(position_hashes(game, moved.states))
             parents.append(part[moved.parent])
             different, first = np.unique(made[-1], return_index=True)
-            new = np.searchsorted(keys, different, "left") == np.searchsorted(keys, different, "right")
+            new = ~np.isin(different, keys)
             found.append(rows(moved.states, first[new]))
             arrived.append(different[new])
             keys = np.sort(np.concatenate([keys, arrived[-1]]), kind="stable")
@@ -102,9 +101,10 @@ def _layers(game: Game, states: State, most_positions: int) -> list[_Layer]:
         states = rows(joined(found), np.argsort(np.concatenate(arrived)))
         number += len(keys)
         parent, child = np.concatenate(parents), np.searchsorted(keys, np.concatenate(made))
-        same_mover = seen.mover[parent] == facts(game, states).mover[child]
+        following = facts(game, states)
+        same_mover = seen.mover[parent] == following.mover[child]
         layers.append(_Layer(hashes, seen.mover, seen.returns, parent, child, same_mover))
-        hashes = keys
+        hashes, seen = keys, following
 
 
 def _parts(legal: np.ndarray) -> list[np.ndarray]:

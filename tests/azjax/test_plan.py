@@ -274,18 +274,7 @@ def test_a_plan_for_devices_that_are_not_here_and_its_refusal(capsys):
 
 
 def test_devices_that_lanes_and_batch_do_not_divide_by_are_told_of(capsys):
-    argv = [
-        "plan",
-        "tic_tac_toe",
-        "--preset",
-        "smoke",
-        "--on",
-        "v5e-8",
-        "--selfplay.lanes",
-        "36",
-        "--learner.batch",
-        "24",
-    ]
+    argv = "plan tic_tac_toe --preset smoke --on v5e-8 --selfplay.lanes 36 --learner.batch 24".split()
     assert main([*argv, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["devices"], plan["idle_devices"]) == (6, 2)
